@@ -1,0 +1,3 @@
+module github.com/fermata-go/fermata
+
+go 1.26.0

@@ -1,0 +1,94 @@
+.POSIX:
+.PHONY: help demo test lint bench fuzz soak cover deadcode tidy clean need-go need-cc
+
+# Empty to test without the race detector, which needs a C compiler.
+RACE ?= -race
+# Further flags of go test, e.g. TESTFLAGS='-run TestI4 -v'.
+TESTFLAGS ?=
+# Arguments of the benchmark program.
+BENCHFLAGS ?=
+FUZZTIME ?= 20s
+# Cases per property in a soak.
+SOAKCHECKS ?= 5000
+
+# The modules that we write, this one first. tools/ only pins the linters.
+MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
+
+# The path of a linter, built if need be. tools/ stands outside of go.work, and -modfile is refused inside of one; only the
+# build runs without the workspace, so that the linter itself sees it.
+TOOL = GOWORK=off go tool -modfile=tools/go.mod -n
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: need-go ## review a draft in the terminal; data goes to ./.demo
+	go run ./examples/contentreview
+
+test: need-go need-cc lint ## what CI runs: lint, then every test of every module with the race detector
+	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
+	for dir in $$($(MODULES)); do \
+		echo "test $$dir"; \
+		( cd "$$dir" && go build -buildvcs=false -o /dev/null ./... && go test $(RACE) -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
+	done
+
+lint: need-go ## gofmt, go vet and staticcheck
+	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
+	@staticcheck=$$($(TOOL) staticcheck) || exit 1; \
+	for dir in $$($(MODULES)); do \
+		echo "lint $$dir"; \
+		( cd "$$dir" && go vet ./... && "$$staticcheck" ./... ) || exit 1; \
+	done
+
+bench: need-go ## run the measurements in bench/
+	cd bench && go run . $(BENCHFLAGS)
+
+fuzz: need-go ## fuzz each target for FUZZTIME (20s)
+	@find . -name '*_test.go' ! -path './.*' ! -path '*/testdata/*' -exec awk -F '[ (]' '/^func Fuzz/ { print FILENAME, $$2 }' {} + | sort | \
+	while read -r file name; do \
+		echo "fuzz $$name in $${file%/*}"; \
+		( cd "$${file%/*}" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) . ) </dev/null || exit 1; \
+	done
+
+# Only a test binary that links rapid, directly or through a suite, knows its flag.
+soak: need-go ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
+	@rapid=$$(go list -test -f '{{$$pkg := .ImportPath}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{$$pkg}}{{"\n"}}{{end}}{{end}}' ./... | \
+		sed -n 's/\.test$$//p'); \
+	others=$$(go list ./... | grep -vxF "$$rapid"); \
+	set -e; export FERMATA_SOAK=1; \
+	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$others; fi; \
+	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
+
+cover: need-go ## test coverage of the module, in cover.out
+	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./...
+	@go tool cover -func=cover.out | tail -n 1
+
+deadcode: need-go ## functions that neither a program nor a test reaches
+	@deadcode=$$($(TOOL) deadcode) && "$$deadcode" -test ./...
+
+tidy: need-go ## go mod tidy in each module; fails if that changed anything
+	@changed=0; \
+	for dir in $$($(MODULES)) tools; do \
+		( cd "$$dir" && GOWORK=off go mod tidy -diff ) || { changed=1; ( cd "$$dir" && GOWORK=off go mod tidy ) || exit 1; echo "tidied $$dir"; }; \
+	done; \
+	exit $$changed
+
+clean: ## remove what the other targets leave behind, also the data of the demo
+	rm -rf .demo bin cover.out
+	find . -name '*.test' -type f ! -path './.*' -exec rm -f {} +
+	find . -name '*.prof' -type f ! -path './.*' -exec rm -f {} +
+
+need-go:
+	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names, or a newer one"; exit 1; }
+
+need-cc: need-go
+	@[ -n "$(RACE)" ] || exit 0; \
+	cc=$$(go env CC); cc=$${cc%% *}; \
+	if command -v "$$cc" >/dev/null; then exit 0; fi; \
+	if command -v apt-get >/dev/null; then \
+		echo "installing a C compiler for the race detector"; \
+		if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+		$$root apt-get update -q && $$root apt-get install -q -y --no-install-recommends gcc libc6-dev; \
+	fi; \
+	if command -v "$$cc" >/dev/null; then exit 0; fi; \
+	echo "the race detector needs a C compiler ($$cc): install one, or run: make test RACE="; exit 1

@@ -1,0 +1,190 @@
+package fermata
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// SegmentType says what kind of place a [Segment] names. Beside the ones below, any other may be used.
+type SegmentType string
+
+// The segment types that the runtime itself writes.
+const (
+	SegmentRunnable SegmentType = "runnable" // a graph
+	SegmentNode     SegmentType = "node"     // a node of a graph
+	SegmentItem     SegmentType = "item"     // one item of a fan-out
+	SegmentDo       SegmentType = "do"       // a piece of work that is done once
+	SegmentHold     SegmentType = "hold"     // a hold before or after a node
+	SegmentTool     SegmentType = "tool"     // one call of a tool
+	SegmentAgent    SegmentType = "agent"    // an agent
+)
+
+// Segment is one step of an [Address]. SubID tells apart what happens several times under one ID, as two calls of one
+// tool; it is empty where that cannot be.
+type Segment struct {
+	Type  SegmentType
+	ID    string
+	SubID string
+}
+
+// String returns "type:id" or "type:id#subid".
+func (s Segment) String() string {
+	var b strings.Builder
+	s.appendTo(&b)
+	return b.String()
+}
+
+func (s Segment) appendTo(b *strings.Builder) {
+	escapeTo(b, string(s.Type))
+	b.WriteByte(':')
+	escapeTo(b, s.ID)
+	if s.SubID != "" {
+		b.WriteByte('#')
+		escapeTo(b, s.SubID)
+	}
+}
+
+// Address is the path of a place inside a run, from the outermost graph or agent inwards.
+type Address []Segment
+
+// String prints the address as "type:id;type:id#subid;…". [ParseAddress] reads it back without loss, whatever bytes the
+// ids hold.
+func (a Address) String() string {
+	var b strings.Builder
+	for i, segment := range a {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		segment.appendTo(&b)
+	}
+	return b.String()
+}
+
+// Equal reports whether both are the same path.
+func (a Address) Equal(b Address) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// HasPrefix reports whether a is at or below prefix.
+func (a Address) HasPrefix(prefix Address) bool {
+	return len(a) >= len(prefix) && a[:len(prefix)].Equal(prefix)
+}
+
+// MarshalText prints the address; it makes addresses strings in JSON.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (a *Address) UnmarshalText(text []byte) error {
+	parsed, err := ParseAddress(string(text))
+	if err != nil {
+		return err
+	}
+	*a = parsed
+	return nil
+}
+
+// ParseAddress reads what [Address.String] printed.
+func ParseAddress(text string) (Address, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ";")
+	address := make(Address, len(parts))
+	for i, part := range parts {
+		segment, err := parseSegment(part)
+		if err != nil {
+			return nil, fmt.Errorf("fermata: address %q: segment %d: %w", text, i+1, err)
+		}
+		address[i] = segment
+	}
+	return address, nil
+}
+
+func parseSegment(text string) (Segment, error) {
+	kind, rest, ok := strings.Cut(text, ":")
+	if !ok {
+		return Segment{}, fmt.Errorf("%q has no type", text)
+	}
+	id, sub, hasSub := strings.Cut(rest, "#")
+	if hasSub && sub == "" {
+		return Segment{}, fmt.Errorf("%q ends with an empty sub-id", text)
+	}
+	var segment Segment
+	var err error
+	for _, field := range []struct {
+		from string
+		to   *string
+	}{{kind, (*string)(&segment.Type)}, {id, &segment.ID}, {sub, &segment.SubID}} {
+		if *field.to, err = unescape(field.from); err != nil {
+			return Segment{}, err
+		}
+	}
+	return segment, nil
+}
+
+const hexDigits = "0123456789ABCDEF"
+
+// escapeTo writes every byte that has a meaning in an address, does not print, or is not UTF-8 as %XX.
+func escapeTo(b *strings.Builder, text string) {
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c < ' ' || c == 0x7f || c == '%' || c == ':' || c == ';' || c == '#' {
+				b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+			} else {
+				b.WriteByte(c)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+		} else {
+			b.WriteString(text[i : i+size])
+		}
+		i += size
+	}
+}
+
+// unescape accepts only what escapeTo writes, so that every address has exactly one spelling.
+func unescape(text string) (string, error) {
+	if !strings.ContainsRune(text, '%') {
+		return canonicalSpelling(text, text)
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+2 >= len(text) {
+			return "", fmt.Errorf("%q ends inside an escape", text)
+		}
+		high, low := strings.IndexByte(hexDigits, text[i+1]), strings.IndexByte(hexDigits, text[i+2])
+		if high < 0 || low < 0 {
+			return "", fmt.Errorf("%q has a bad escape %q", text, text[i:i+3])
+		}
+		b.WriteByte(byte(high<<4 | low))
+		i += 2
+	}
+	return canonicalSpelling(text, b.String())
+}
+
+func canonicalSpelling(text, raw string) (string, error) {
+	var b strings.Builder
+	escapeTo(&b, raw)
+	if b.String() != text {
+		return "", fmt.Errorf("%q is not how an id is written: %q would be", text, b.String())
+	}
+	return raw, nil
+}

@@ -1,0 +1,235 @@
+package fermata
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Action is something that the outside world will notice, and that needs a yes first.
+type Action[T any] struct {
+	// Name says what is done, as "drop-table"; Args to what.
+	Name string
+	Args T
+	// Summary is one line for the person who decides.
+	Summary string
+}
+
+// Approval is the kind of question that [Approve] asks.
+var Approval = NewKind[ApprovalRequest, Decision]("approval")
+
+// ApprovalRequest is what a person sees who has to approve an action.
+type ApprovalRequest struct {
+	Action  string `json:"action"`
+	Summary string `json:"summary,omitempty"`
+	// Args are the arguments that will be used if the answer is a plain approve.
+	Args json.RawMessage `json:"args"`
+	// ArgsSchema is what edited arguments must fit.
+	ArgsSchema json.RawMessage `json:"argsSchema,omitempty"`
+	// Digest names exactly this action with exactly these arguments.
+	Digest string `json:"digest"`
+	// Rule and Reason say why a person is asked.
+	Rule   string `json:"rule,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Approved is the runtime's word that an action may be done, with the arguments that were approved. Only [Approve] makes
+// one that [Effect] accepts, it is good for one effect in the visit of the node that asked, and it cannot be stored.
+type Approved[T any] struct {
+	visit  *visit.Visit
+	id     string
+	action string
+	raw    json.RawMessage
+	args   T
+	digest string
+	by     string
+}
+
+// Args are the arguments as they were approved, perhaps edited.
+func (a Approved[T]) Args() T { return a.args }
+
+// Digest names the action with these arguments.
+func (a Approved[T]) Digest() string { return a.digest }
+
+// By is who approved: a person, or "policy" with the name of the rule.
+func (a Approved[T]) By() string { return a.by }
+
+// Approve asks the run's policy whether the action may be done, and a person if the policy says so. Like [Kind.Ask] it
+// returns an error to be returned while a person is asked. A no is a [*RejectedError], no answer in time an
+// [*ExpiredError]. One visit can ask for the same action with the same arguments only once.
+func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) {
+	var none Approved[T]
+	scope := visit.From(ctx)
+	if scope == nil {
+		return none, ErrNoRun
+	}
+	raw, err := json.Marshal(action.Args)
+	if err != nil {
+		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
+	}
+	digest, err := actionDigest(action.Name, raw)
+	if err != nil {
+		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
+	}
+	place := scope.Child(Segment{Type: "approve", ID: action.Name, SubID: digest[:12]}.String())
+	if err := place.Claim("approval"); err != nil {
+		return none, err
+	}
+	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest}
+	ruling, err := rule(ctx, place, action.Name, raw, digest)
+	if err != nil {
+		return none, err
+	}
+	switch ruling.Verdict {
+	case Deny:
+		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: byRule(ruling)}
+	case Allow:
+		asked.id = ident.Derive("apr", scope.Host.Run(), place.At())
+		asked.by = byRule(ruling)
+		return asked, nil
+	}
+	return ask(ctx, place, action.Summary, asked, ruling)
+}
+
+func byRule(r Ruling) string {
+	if r.Rule == "" {
+		return "policy"
+	}
+	return "policy " + r.Rule
+}
+
+// actionDigest is the same for all spellings of the same action, and for nothing else.
+func actionDigest(name string, args json.RawMessage) (string, error) {
+	canonical, err := strictjson.Canonical(args)
+	if err != nil {
+		return "", err
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(bytes.Join([][]byte{quoted, canonical}, []byte{'\n'}))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// rule returns what the policy says of the action. It is asked once per visit and place: a second word could differ.
+func rule(ctx context.Context, place *visit.Scope, name string, args json.RawMessage, digest string) (Ruling, error) {
+	var ruling Ruling
+	policy, ok := place.Host.Policy().(Policy)
+	if !ok {
+		return ruling, nil
+	}
+	if said, ok := place.Recall(entryRuling); ok {
+		return ruling, json.Unmarshal(said, &ruling)
+	}
+	address, err := ParseAddress(place.FullAddress())
+	if err != nil {
+		return ruling, err
+	}
+	ruling, err = policy.Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest})
+	if err != nil {
+		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)
+	}
+	said, err := json.Marshal(ruling)
+	if err != nil {
+		return ruling, err
+	}
+	return ruling, place.Record(ctx, entryRuling, said, visit.Later)
+}
+
+// ask asks a person, and makes of the answer an approval or a refusal.
+func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked Approved[T], ruling Ruling) (Approved[T], error) {
+	var none Approved[T]
+	question := ApprovalRequest{
+		Action: asked.action, Summary: summary, Args: asked.raw, ArgsSchema: schemaText[T](), Digest: asked.digest,
+		Rule: ruling.Rule, Reason: ruling.Reason,
+	}
+	decision, err := Approval.Ask(visit.With(ctx, place), question)
+	if err != nil {
+		return none, err
+	}
+	asked.by = decision.By
+	asked.id = ident.Derive("apr", place.Host.Run(), place.At())
+	switch decision.Verb {
+	case VerbApprove:
+		if decision.Args == nil {
+			return asked, nil
+		}
+		return edited(ctx, place, asked, decision)
+	case VerbExpire:
+		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason}
+	}
+	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, By: decision.By}
+}
+
+// edited puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
+// to what was asked, not to what no rule would have let through.
+func edited[T any](ctx context.Context, place *visit.Scope, asked Approved[T], decision Decision) (Approved[T], error) {
+	var none Approved[T]
+	var args T
+	if err := strictjson.Decode(decision.Args, &args); err != nil {
+		return none, fmt.Errorf("fermata: edited arguments of %s: %w", asked.action, err)
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return none, &EncodeError{What: "the edited arguments of " + asked.action, Err: err}
+	}
+	digest, err := actionDigest(asked.action, raw)
+	if err != nil {
+		return none, err
+	}
+	edit := place.Child(Segment{Type: "edit", ID: digest[:12]}.String())
+	ruling, err := rule(ctx, edit, asked.action, raw, digest)
+	if err != nil {
+		return none, err
+	}
+	if ruling.Verdict == Deny {
+		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
+	}
+	asked.raw, asked.args, asked.digest = raw, args, digest
+	return asked, nil
+}
+
+// Decision is a person's word on an action, or the clock's.
+type Decision struct {
+	Verb Verb `json:"verb"`
+	// Args, with approve, are the arguments to use in the place of the asked ones.
+	Args   json.RawMessage `json:"args,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	By     string          `json:"by,omitempty"`
+	At     time.Time       `json:"at,omitzero"`
+}
+
+// Verb is what a decision says.
+type Verb string
+
+// The verbs of a decision. Expire is the clock's word: nobody decided in time.
+const (
+	VerbApprove Verb = "approve"
+	VerbReject  Verb = "reject"
+	VerbExpire  Verb = "expire"
+)
+
+// Choices lists the verbs.
+func (Verb) Choices() []string {
+	return []string{string(VerbApprove), string(VerbReject), string(VerbExpire)}
+}
+
+// ValidateFor checks edited arguments against what the action takes.
+func (d Decision) ValidateFor(question ApprovalRequest) error {
+	if d.Args == nil {
+		return nil
+	}
+	if d.Verb != VerbApprove {
+		return fmt.Errorf("arguments can be edited only with %q, not with %q", VerbApprove, d.Verb)
+	}
+	return fitsSchema("edited arguments", question.ArgsSchema, d.Args)
+}

@@ -1,0 +1,63 @@
+package fermata
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Do runs fn once per visit of a node and remembers its result: when the node is entered again, after an answer or a
+// crash, Do returns the result without running fn. Put everything into it that must not be repeated or may come out
+// differently: a call of a model, a look at the clock, a random choice.
+//
+// name must be unique within the visit. fn may ask; then the work stays open, and a later entry runs fn again only when one
+// of its own questions is answered. An error of fn is not remembered.
+func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
+	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
+}
+
+// DoAt is [Do] for work that has an address of its own, as one call of a tool among several.
+func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) (T, error)) (T, error) {
+	var zero T
+	outer := visit.From(ctx)
+	if outer == nil {
+		return zero, ErrNoRun
+	}
+	scope := outer.Child(segment.String())
+	if err := scope.Claim(entryDone); err != nil {
+		return zero, err
+	}
+	if data, ok := scope.Recall(entryDone); ok {
+		var result T
+		if err := json.Unmarshal(data, &result); err != nil {
+			return zero, fmt.Errorf("fermata: the result of %s is not a %T: %w", scope.FullAddress(), zero, err)
+		}
+		return result, nil
+	}
+	if err := scope.Parked(ctx); err != nil {
+		return zero, err
+	}
+	result, err := fn(visit.With(ctx, scope))
+	if err != nil {
+		signals, plain := scope.Collect(err)
+		if plain != nil {
+			return zero, plain
+		}
+		scope.Park(ctx)
+		return zero, visit.Wait(signals)
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+	}
+	return result, scope.Record(ctx, entryDone, data, visit.Soon)
+}
+
+// What the journal of a visit holds, by the first word of a part's name.
+const (
+	entryDone   = "do"     // a result of Do
+	entryRuling = "ruling" // what the policy said
+	entryEffect = "effect" // an intent, later with its receipt
+)

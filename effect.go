@@ -1,0 +1,240 @@
+package fermata
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Effect does an approved action, once. It writes down the intent, calls fn with the approved arguments and an idempotency
+// key, and writes down the receipt; when the node is entered again it returns the receipt without calling fn.
+//
+// A process that dies between intent and receipt leaves the effect in doubt, and so does an error of fn that a later
+// attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
+// key. If not, Effect asks a person what happened ([InDoubt]) and goes by the answer. It never repeats anything blindly.
+func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
+	var none R
+	scope := visit.From(ctx)
+	if scope == nil {
+		return none, ErrNoRun
+	}
+	if approved.visit == nil || approved.visit != scope.Visit {
+		return none, fmt.Errorf("%w: it was not given for this visit of %s", ErrNotApproved, scope.FullAddress())
+	}
+	// One place per approval, wherever in the visit the effect is called from: the second use of an approval finds the first.
+	place := (&visit.Scope{Visit: scope.Visit}).Child(Segment{Type: "effect", ID: approved.action, SubID: approved.id}.String())
+	if err := place.Claim("effect"); err != nil {
+		if _, twice := errors.AsType[*DuplicateError](err); twice {
+			return none, fmt.Errorf("%w: the approval of %s has been used", ErrNotApproved, approved.action)
+		}
+		return none, err
+	}
+	var config effectConfig
+	for _, option := range options {
+		option(&config)
+	}
+	e := effect[T, R]{approved: approved, place: place, fn: fn, config: config}
+	return e.run(ctx)
+}
+
+// EffectOption says what an effect's target can do.
+type EffectOption func(*effectConfig)
+
+type effectConfig struct{ idempotent bool }
+
+// Idempotent declares that the target ignores a second call with the same key, so that an effect in doubt may be repeated.
+func Idempotent() EffectOption { return func(c *effectConfig) { c.idempotent = true } }
+
+// NotDone marks an error of an effect's function as certain: nothing happened outside, and the effect may be tried again.
+func NotDone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notDoneError{err}
+}
+
+type notDoneError struct{ err error }
+
+func (e *notDoneError) Error() string { return e.err.Error() }
+func (e *notDoneError) Unwrap() error { return e.err }
+
+// EffectError is what the function of an effect returned, as a later entry of the node gets to see it.
+type EffectError struct{ Action, Message string }
+
+func (e *EffectError) Error() string {
+	return fmt.Sprintf("fermata: effect %s: %s", e.Action, e.Message)
+}
+
+// InDoubt is the kind of question about an effect of which nobody knows whether it happened.
+var InDoubt = NewKind[DoubtfulEffect, WhatHappened]("effect-in-doubt")
+
+// DoubtfulEffect is what is known of an effect in doubt.
+type DoubtfulEffect struct {
+	Action string          `json:"action"`
+	Args   json.RawMessage `json:"args"`
+	Digest string          `json:"digest"`
+	// Key is the idempotency key that the target was called with: look for it there.
+	Key     string    `json:"key"`
+	Started time.Time `json:"started"`
+	// Error is what the call returned; empty if the process died in it.
+	Error string `json:"error,omitempty"`
+	// ReceiptSchema is what a receipt must fit.
+	ReceiptSchema json.RawMessage `json:"receiptSchema,omitempty"`
+}
+
+// WhatHappened is a person's word on an effect in doubt.
+type WhatHappened struct {
+	// Happened true: it is done, and Receipt (if any) is what the target said. False: it is not, and will be done now.
+	Happened bool            `json:"happened"`
+	Receipt  json.RawMessage `json:"receipt,omitempty"`
+	By       string          `json:"by,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+}
+
+// ValidateFor checks the receipt against what the effect returns.
+func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
+	if w.Receipt == nil {
+		return nil
+	}
+	if !w.Happened {
+		return errors.New("a receipt of something that did not happen")
+	}
+	return fitsSchema("receipt", question.ReceiptSchema, w.Receipt)
+}
+
+// effectState is where an effect stands.
+//
+//	started ──fn returned──▶ done
+//	   └────fn failed──▶ failed ──again, with the same key──▶ started
+type effectState string
+
+const (
+	effectStarted effectState = "started"
+	effectDone    effectState = "done"
+	effectFailed  effectState = "failed"
+)
+
+// effectEntry is the ledger's line on one effect.
+type effectEntry struct {
+	State   effectState     `json:"state"`
+	Digest  string          `json:"digest"`
+	Key     string          `json:"key"`
+	Started time.Time       `json:"started"`
+	Attempt int             `json:"attempt"`
+	Error   string          `json:"error,omitempty"`
+	NotDone bool            `json:"notDone,omitempty"`
+	Receipt json.RawMessage `json:"receipt,omitempty"`
+}
+
+type effect[T, R any] struct {
+	approved Approved[T]
+	place    *visit.Scope
+	fn       func(context.Context, T, string) (R, error)
+	config   effectConfig
+}
+
+func (e *effect[T, R]) run(ctx context.Context) (R, error) {
+	var none R
+	entry, err := e.entry()
+	if err != nil {
+		return none, err
+	}
+	switch {
+	case entry == nil:
+		return e.perform(ctx)
+	case entry.Digest != e.approved.digest:
+		return none, fmt.Errorf("%w: %s was begun with other arguments", ErrNotApproved, e.approved.action)
+	case entry.State == effectDone:
+		return e.receipt(entry.Receipt)
+	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
+		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
+		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
+	case entry.NotDone || e.config.idempotent:
+		return e.perform(ctx)
+	}
+	return e.doubt(ctx, entry)
+}
+
+func (e *effect[T, R]) entry() (*effectEntry, error) {
+	data, ok := e.place.Recall(entryEffect)
+	if !ok {
+		return nil, nil
+	}
+	entry := new(effectEntry)
+	if err := json.Unmarshal(data, entry); err != nil {
+		return nil, fmt.Errorf("fermata: the ledger's line on %s cannot be read: %w", e.approved.action, err)
+	}
+	return entry, nil
+}
+
+// perform is the only place that calls fn. The arguments are made anew from the approved bytes, so that nobody can have
+// changed them since.
+func (e *effect[T, R]) perform(ctx context.Context) (R, error) {
+	var none R
+	var args T
+	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
+		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
+	}
+	entry := effectEntry{
+		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt,
+		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
+		Started: e.place.Host.Time().UTC(),
+	}
+	if err := e.write(ctx, entry); err != nil {
+		return none, err
+	}
+	result, err := e.fn(ctx, args, entry.Key)
+	if err != nil {
+		_, entry.NotDone = errors.AsType[*notDoneError](err)
+		entry.State, entry.Error = effectFailed, err.Error()
+		return none, errors.Join(err, e.write(ctx, entry))
+	}
+	if entry.Receipt, err = json.Marshal(result); err != nil {
+		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
+	}
+	entry.State = effectDone
+	return result, e.write(ctx, entry)
+}
+
+func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	return e.place.Record(ctx, entryEffect, data, visit.Now)
+}
+
+func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error) {
+	var none R
+	said, err := InDoubt.Ask(visit.With(ctx, e.place), DoubtfulEffect{
+		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
+		ReceiptSchema: schemaText[R](),
+	})
+	if err != nil {
+		return none, err
+	}
+	if !said.Happened {
+		return e.perform(ctx)
+	}
+	entry.State, entry.Receipt = effectDone, said.Receipt
+	if err := e.write(ctx, *entry); err != nil {
+		return none, err
+	}
+	return e.receipt(said.Receipt)
+}
+
+func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {
+	var result R
+	if data == nil {
+		return result, nil
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return result, fmt.Errorf("fermata: the receipt of %s is not a %T: %w", e.approved.action, result, err)
+	}
+	return result, nil
+}

@@ -1,0 +1,250 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// The saved form of a run. Every part is JSON; a part's name is a word and the place it belongs to:
+//
+//	run                              the head: format, graph, status
+//	frame PLACE                      one graph at work: its clock, fields, visits; PLACE is "" for the outermost
+//	field :NAME#REV PLACE            one value of one field of that graph's state
+//	task PLACE                       one visit that is not over
+//	do|parked|ruling|effect PLACE    what a visit remembers, see internal/visit
+//	interrupt ID                     one interrupt, open or settled
+//
+// Parts that this build does not know are left alone.
+const (
+	partRun       = "run"
+	partFrame     = "frame "
+	partField     = "field "
+	partTask      = "task "
+	partInterrupt = "interrupt "
+)
+
+// format is the version of all this. It changes when an older build could misread a newer checkpoint.
+const format = 1
+
+// Status is where a run stands.
+//
+//	          ┌────────────── resume ──────────────┐
+//	running ──┼─▶ waiting   it asked, people decide ┤
+//	          ├─▶ stopped   it was told to stop ────┤
+//	          ├─▶ failed    a node failed ──────────┘
+//	          └─▶ finished
+//
+// A run whose process died is still running; see [TakeOver].
+type Status string
+
+// The states of a run.
+const (
+	StatusRunning  Status = "running"
+	StatusWaiting  Status = "waiting"
+	StatusStopped  Status = "stopped"
+	StatusFailed   Status = "failed"
+	StatusFinished Status = "finished"
+)
+
+// head is the part "run".
+type head struct {
+	Format int    `json:"format"`
+	Graph  string `json:"graph"`
+	Run    string `json:"run"`
+	Status Status `json:"status"`
+	// Error is what the run failed with.
+	Error string `json:"error,omitempty"`
+}
+
+// savedFrame is the part "frame …".
+type savedFrame struct {
+	Graph string `json:"graph"`
+	Print string `json:"print"`
+	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
+	Clock  int64                 `json:"clock"`
+	Fields map[string]savedField `json:"fields"`
+	// Visits counts the visits of each node.
+	Visits map[string]int `json:"visits,omitempty"`
+	// Next are the nodes that something led to and that have to wait for something under way.
+	Next []string `json:"next,omitempty"`
+	Done bool     `json:"done,omitempty"`
+}
+
+type savedField struct {
+	// Revs are the values that are still needed, the newest last. By is the node that wrote the newest.
+	Revs []int64 `json:"revs"`
+	By   string  `json:"by,omitempty"`
+}
+
+// savedTask is the part "task …".
+type savedTask struct {
+	Node  string `json:"node"`
+	Visit int    `json:"visit"`
+	// Seq is the order in which the frame's tasks began.
+	Seq int64 `json:"seq"`
+	// At is the clock of the state that the node was given.
+	At      int64      `json:"at"`
+	Status  taskStatus `json:"status"`
+	Attempt int        `json:"attempt,omitempty"`
+	// Rev and Changed are the result of a finished task that is not merged yet.
+	Rev     int64    `json:"rev,omitempty"`
+	Changed []string `json:"changed,omitempty"`
+}
+
+// taskStatus is where a visit stands.
+//
+//	held ──answer──▶ ready ──node──▶ finished ──merge──▶ (over) or resting ──answer──▶ (over)
+//	                  ▲  └───node───▶ waiting ──answer──┐
+//	                  └────────────────────────────────┘
+type taskStatus string
+
+const (
+	taskHeld     taskStatus = "held"     // a hold before the node is open
+	taskReady    taskStatus = "ready"    // the node is to be entered, or was when the process died
+	taskWaiting  taskStatus = "waiting"  // the node asked
+	taskFinished taskStatus = "finished" // the node is done, its siblings are not
+	taskResting  taskStatus = "resting"  // a hold after the node is open
+)
+
+// checkpoint is a loaded run, indexed by place.
+type checkpoint struct {
+	version int64
+	parts   map[string][]byte
+	head    head
+	// tasks lists the visits of each frame, journal the entries of each visit, records its interrupts.
+	tasks   map[string][]string
+	journal map[string]map[string]json.RawMessage
+	records map[string][]*visit.Record
+	byID    map[string]*visit.Record
+	// below lists the parts that belong to something inside a visit.
+	below map[string][]string
+	seq   int64
+}
+
+// read indexes what the store returned. It fails rather than guess.
+func read(run string, saved store.Checkpoint) (*checkpoint, error) {
+	c := &checkpoint{
+		version: saved.Version, parts: saved.Parts,
+		tasks: make(map[string][]string), journal: make(map[string]map[string]json.RawMessage),
+		records: make(map[string][]*visit.Record), byID: make(map[string]*visit.Record),
+		below: make(map[string][]string),
+	}
+	if err := c.readHead(run); err != nil {
+		return nil, err
+	}
+	for name := range c.parts {
+		if place, ok := strings.CutPrefix(name, partTask); ok {
+			outer, _ := cutPlace(place)
+			c.tasks[outer] = append(c.tasks[outer], place)
+		}
+	}
+	for name, data := range c.parts {
+		if err := c.index(name, data); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *checkpoint) readHead(run string) error {
+	data, ok := c.parts[partRun]
+	if !ok {
+		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
+	}
+	if err := json.Unmarshal(data, &c.head); err != nil {
+		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
+	}
+	if c.head.Format > format {
+		return fmt.Errorf("%w: run %s has format %d, this build knows %d", ErrFormat, run, c.head.Format, format)
+	}
+	if c.head.Format < 1 || c.head.Run != run {
+		return fmt.Errorf("%w: run %s: its head names run %q, format %d", ErrCorrupt, run, c.head.Run, c.head.Format)
+	}
+	return nil
+}
+
+func (c *checkpoint) index(name string, data []byte) error {
+	if strings.HasPrefix(name, partInterrupt) {
+		record := new(visit.Record)
+		if err := json.Unmarshal(data, record); err != nil {
+			return fmt.Errorf("%w: part %q: %w", ErrCorrupt, name, err)
+		}
+		c.records[record.Visit] = append(c.records[record.Visit], record)
+		c.byID[record.ID] = record
+		c.seq = max(c.seq, record.Seq)
+		return nil
+	}
+	word, place, ok := strings.Cut(name, " ")
+	if !ok {
+		return nil
+	}
+	switch word + " " {
+	case partField:
+		_, place, _ = strings.Cut(place, " ")
+		fallthrough
+	case partFrame:
+		c.belongs(name, place, true)
+	case partTask:
+		outer, _ := cutPlace(place)
+		c.belongs(name, outer, true)
+	default:
+		owner := c.visitOf(place)
+		if owner == "" {
+			return nil // not ours
+		}
+		if c.journal[owner] == nil {
+			c.journal[owner] = make(map[string]json.RawMessage)
+		}
+		c.journal[owner][name] = data
+		c.belongs(name, owner, false)
+	}
+	return nil
+}
+
+// belongs notes a part under every visit that place is in, so that it goes when the visit is over. A visit removes its own
+// journal itself; its place is passed with inclusive false.
+func (c *checkpoint) belongs(name, place string, inclusive bool) {
+	for ; place != ""; place, _ = cutPlace(place) {
+		if _, task := c.parts[partTask+place]; task && inclusive {
+			c.below[place] = append(c.below[place], name)
+		}
+		inclusive = true
+	}
+}
+
+// visitOf is the innermost visit that place is in.
+func (c *checkpoint) visitOf(place string) string {
+	for ; place != ""; place, _ = cutPlace(place) {
+		if _, ok := c.parts[partTask+place]; ok {
+			return place
+		}
+	}
+	return ""
+}
+
+// cutPlace splits off the last segment of a place.
+func cutPlace(place string) (outer, last string) {
+	i := strings.LastIndexByte(place, ';')
+	if i < 0 {
+		return "", place
+	}
+	return place[:i], place[i+1:]
+}
+
+func nodeSegment(name string) string {
+	return fermata.Segment{Type: fermata.SegmentNode, ID: name}.String()
+}
+
+func visitSegment(name string, visit int) string {
+	return fermata.Segment{Type: fermata.SegmentNode, ID: name, SubID: strconv.Itoa(visit)}.String()
+}
+
+func fieldPart(field string, rev int64, place string) string {
+	return partField + fermata.Segment{ID: field, SubID: strconv.FormatInt(rev, 10)}.String() + " " + place
+}

@@ -1,0 +1,267 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Flow is a compiled graph. It does not change, and any number of runs may use it at once.
+type Flow[S any] struct {
+	name     string
+	shape    *shape
+	plan     plan
+	nodes    []*node[S]
+	routes   map[int][]route[S] // by node; Start is -1
+	before   []bool
+	after    []bool
+	renames  map[string]string
+	migrate  func(Fields) error
+	maxSteps int
+	parallel int
+	print    string
+}
+
+type route[S any] struct {
+	pick    Route[S]
+	targets map[string]int
+	names   []string
+}
+
+// Compile checks the graph and returns it ready to run. If anything is wrong it returns a [*CompileError] that lists
+// everything that is. The graph may be changed and compiled again; what was compiled before stays as it is.
+func (g *Graph[S]) Compile() (*Flow[S], error) {
+	c := compiler[S]{Graph: g, index: make(map[string]int)}
+	c.checkNodes()
+	c.checkEdges()
+	c.checkState()
+	if len(c.mistakes) == 0 {
+		c.checkWays()
+	}
+	if len(c.mistakes) > 0 {
+		return nil, &CompileError{Graph: g.name, Mistakes: c.mistakes}
+	}
+	return c.flow(), nil
+}
+
+type compiler[S any] struct {
+	*Graph[S]
+	index    map[string]int
+	shape    *shape
+	plan     plan
+	mistakes []Mistake
+}
+
+func (c *compiler[S]) wrong(code MistakeCode, node, format string, args ...any) {
+	c.mistakes = append(c.mistakes, Mistake{Code: code, Node: node, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *compiler[S]) checkNodes() {
+	if c.name == "" {
+		c.wrong(MistakeName, "", "the graph has no name")
+	}
+	if len(c.nodes) == 0 {
+		c.wrong(MistakeNothing, "", "the graph has no nodes")
+	}
+	for i, n := range c.nodes {
+		switch {
+		case n.name == "" || n.name == Start || n.name == End:
+			c.wrong(MistakeName, n.name, "a node cannot be named %q", n.name)
+		case n.fn == nil:
+			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
+		}
+		if _, twice := c.index[n.name]; twice {
+			c.wrong(MistakeDuplicate, n.name, "node %q is there twice", n.name)
+			continue
+		}
+		c.index[n.name] = i
+	}
+	for _, hold := range slices.Concat(c.before, c.after) {
+		if _, ok := c.index[hold]; !ok {
+			c.wrong(MistakeUnknown, hold, "a hold names node %q, which is not there%s", hold, c.nearest(hold))
+		}
+	}
+	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
+		if _, ok := c.index[c.renames[old]]; !ok {
+			c.wrong(MistakeUnknown, c.renames[old], "a rename names node %q, which is not there%s", c.renames[old], c.nearest(c.renames[old]))
+		}
+	}
+}
+
+func (c *compiler[S]) checkEdges() {
+	seen := make(map[edge]bool)
+	for _, e := range c.edges {
+		if seen[e] {
+			c.wrong(MistakeDuplicate, e.from, "the edge from %q to %q is there twice", e.from, e.to)
+		}
+		seen[e] = true
+		c.checkFrom("an edge", e.from)
+		c.checkTo("an edge from "+fmt.Sprintf("%q", e.from), e.to)
+	}
+	for _, b := range c.branches {
+		c.checkFrom("a branch", b.from)
+		if b.route == nil {
+			c.wrong(MistakeNothing, b.from, "the branch from %q has no route", b.from)
+		}
+		if len(b.targets) == 0 {
+			c.wrong(MistakeNothing, b.from, "the branch from %q has no targets", b.from)
+		}
+		for _, target := range b.targets {
+			c.checkTo(fmt.Sprintf("the branch from %q", b.from), target)
+		}
+	}
+}
+
+func (c *compiler[S]) checkFrom(what, name string) {
+	if name == End {
+		c.wrong(MistakeUnknown, name, "%s leads away from End", what)
+	} else if _, ok := c.index[name]; !ok && name != Start {
+		c.wrong(MistakeUnknown, name, "%s leads away from %q, which is not there%s", what, name, c.nearest(name))
+	}
+}
+
+func (c *compiler[S]) checkTo(what, name string) {
+	if name == Start {
+		c.wrong(MistakeUnknown, name, "%s leads to Start", what)
+	} else if _, ok := c.index[name]; !ok && name != End {
+		c.wrong(MistakeUnknown, name, "%s leads to %q, which is not there%s", what, name, c.nearest(name))
+	}
+}
+
+// nearest proposes the node that a misspelt name may have meant.
+func (c *compiler[S]) nearest(name string) string {
+	best, bestDistance := "", len(name)/2+1
+	for _, n := range c.nodes {
+		if d := distance(strings.ToLower(name), strings.ToLower(n.name)); d < bestDistance {
+			best, bestDistance = n.name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", best)
+}
+
+// distance is how many letters have to change to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func (c *compiler[S]) checkState() {
+	var unsavable []string
+	c.shape, unsavable = shapeOf(reflect.TypeFor[S]())
+	for _, message := range unsavable {
+		c.wrong(MistakeState, "", "%s", message)
+	}
+	for i := range c.merges {
+		m := &c.merges[i]
+		at, ok := c.shape.byName[m.field]
+		if !ok {
+			c.wrong(MistakeMerge, m.field, "a merge function is for field %q, which the state does not have", m.field)
+			continue
+		}
+		f := &c.shape.fields[at]
+		if f.typ != m.value {
+			c.wrong(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is a %s", m.field, m.value, f.typ)
+			continue
+		}
+		f.merge = m
+	}
+}
+
+// checkWays looks for nodes that no run can get to, or not out of.
+func (c *compiler[S]) checkWays() {
+	c.plan = newPlan(len(c.nodes))
+	for _, e := range c.edges {
+		c.plan.edge(c.at(e.from), c.at(e.to))
+	}
+	for _, b := range c.branches {
+		for _, target := range b.targets {
+			c.plan.way(c.at(b.from), c.at(target))
+		}
+	}
+	c.plan.finish()
+	for i, n := range c.nodes {
+		switch {
+		case !c.plan.reachable[i]:
+			c.wrong(MistakeUnreachable, n.name, "no way leads to node %q", n.name)
+		case len(c.plan.ways[i]) == 0:
+			c.wrong(MistakeDeadEnd, n.name, "node %q is a dead end: no edge leads on", n.name)
+		case !c.plan.ends[i]:
+			c.wrong(MistakeDeadEnd, n.name, "node %q is a dead end: no way from it leads to End", n.name)
+		}
+	}
+	if !slices.Contains(c.plan.reachable, true) {
+		c.wrong(MistakeUnreachable, "", "no edge leads from Start to a node")
+	}
+}
+
+// at is the index of a node; both ends are atEnd, because nothing leads to Start and nothing away from End.
+func (c *compiler[S]) at(name string) int {
+	if name == Start || name == End {
+		return atEnd
+	}
+	return c.index[name]
+}
+
+func (c *compiler[S]) flow() *Flow[S] {
+	f := &Flow[S]{
+		name: c.name, shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), routes: make(map[int][]route[S]),
+		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
+		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel,
+	}
+	for _, name := range c.Graph.before {
+		f.before[c.index[name]] = true
+	}
+	for _, name := range c.Graph.after {
+		f.after[c.index[name]] = true
+	}
+	for _, b := range c.branches {
+		r := route[S]{pick: b.route, targets: make(map[string]int), names: slices.Clone(b.targets)}
+		for _, target := range b.targets {
+			r.targets[target] = c.at(target)
+		}
+		f.routes[c.at(b.from)] = append(f.routes[c.at(b.from)], r)
+	}
+	f.print = c.fingerprint()
+	return f
+}
+
+// fingerprint is the same for graphs of the same form. Functions have no form; a run that waits in a node whose code has
+// changed goes on in the new code.
+func (c *compiler[S]) fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "graph %q state %s\n", c.name, reflect.TypeFor[S]())
+	for i := range c.shape.fields {
+		fmt.Fprintf(h, "field %q %s\n", c.shape.fields[i].name, c.shape.fields[i].typ)
+	}
+	for i, n := range c.nodes {
+		fmt.Fprintf(h, "node %q before %t after %t fan-out %t", n.name, slices.Contains(c.before, n.name), slices.Contains(c.after, n.name), n.fanOut)
+		if n.sub != nil {
+			fmt.Fprintf(h, " sub %s", n.sub.fingerprint())
+		}
+		fmt.Fprintf(h, " ways %v\n", c.plan.ways[i])
+	}
+	fmt.Fprintf(h, "start %v\n", c.plan.start)
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}

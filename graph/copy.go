@@ -1,0 +1,132 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// maxCopyDepth is far beyond any state that JSON could hold; deeper is a pointer that leads back to itself.
+const maxCopyDepth = 1000
+
+var errCyclic = errors.New("it contains itself, which JSON cannot hold")
+
+// deepCopy copies a value and everything it refers to. Types that keep things to themselves are copied through their JSON.
+func deepCopy(v reflect.Value, depth int) (reflect.Value, error) {
+	if depth > maxCopyDepth {
+		return v, errCyclic
+	}
+	t := v.Type()
+	if t.Kind() != reflect.Interface && isPlain(t) {
+		return v, nil
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return v, nil
+		}
+		inner, err := deepCopy(v.Elem(), depth+1)
+		if err != nil {
+			return v, err
+		}
+		dup := reflect.New(t).Elem()
+		dup.Set(inner)
+		return dup, nil
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v, nil
+		}
+		inner, err := deepCopy(v.Elem(), depth+1)
+		if err != nil {
+			return v, err
+		}
+		dup := reflect.New(t.Elem())
+		dup.Elem().Set(inner)
+		return dup, nil
+	case reflect.Slice:
+		return copySlice(v, depth)
+	case reflect.Map:
+		return copyMap(v, depth)
+	case reflect.Struct:
+		return copyStruct(v, depth)
+	case reflect.Array:
+		dup := reflect.New(t).Elem()
+		for i := range v.Len() {
+			item, err := deepCopy(v.Index(i), depth+1)
+			if err != nil {
+				return v, err
+			}
+			dup.Index(i).Set(item)
+		}
+		return dup, nil
+	}
+	return v, fmt.Errorf("%s cannot be copied", t)
+}
+
+func copySlice(v reflect.Value, depth int) (reflect.Value, error) {
+	if v.IsNil() {
+		return v, nil
+	}
+	dup := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+	if isPlain(v.Type().Elem()) {
+		reflect.Copy(dup, v)
+		return dup, nil
+	}
+	for i := range v.Len() {
+		item, err := deepCopy(v.Index(i), depth+1)
+		if err != nil {
+			return v, err
+		}
+		dup.Index(i).Set(item)
+	}
+	return dup, nil
+}
+
+func copyMap(v reflect.Value, depth int) (reflect.Value, error) {
+	if v.IsNil() {
+		return v, nil
+	}
+	dup := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for iter := v.MapRange(); iter.Next(); {
+		item, err := deepCopy(iter.Value(), depth+1)
+		if err != nil {
+			return v, err
+		}
+		dup.SetMapIndex(iter.Key(), item)
+	}
+	return dup, nil
+}
+
+func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
+	t := v.Type()
+	dup := reflect.New(t).Elem()
+	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			return copyByJSON(v)
+		}
+	}
+	for i := range t.NumField() {
+		item := v.Field(i)
+		if t.Field(i).Tag.Get("json") != "-" { // what is not saved may be anything, and is passed along as it is
+			var err error
+			if item, err = deepCopy(item, depth+1); err != nil {
+				return v, err
+			}
+		}
+		dup.Field(i).Set(item)
+	}
+	return dup, nil
+}
+
+func copyByJSON(v reflect.Value) (reflect.Value, error) {
+	data, err := json.Marshal(v.Interface())
+	if err != nil {
+		return v, err
+	}
+	dup := reflect.New(v.Type())
+	if err := json.Unmarshal(data, dup.Interface()); err != nil {
+		return v, fmt.Errorf("%s does not read its own JSON: %w", v.Type(), err)
+	}
+	return dup.Elem(), nil
+}

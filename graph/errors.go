@@ -1,0 +1,183 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+)
+
+var (
+	// ErrNoStore says that a node wants to wait, but the run has no store to wait in. Nobody was asked. Pass [WithStore].
+	ErrNoStore = errors.New("graph: the run wants to wait but has no store")
+
+	// ErrRunExists says that a run of this id was started before. Nothing was run. Resume it, or choose another id.
+	ErrRunExists = errors.New("graph: a run of this id exists already")
+
+	// ErrUnknownRun says that the store holds no run of this id.
+	ErrUnknownRun = errors.New("graph: unknown run")
+
+	// ErrFinished says that the run has come to its end. Nothing was run.
+	ErrFinished = errors.New("graph: the run is finished")
+
+	// ErrRunning says that another call is running this run, or was when its process died. Nothing was run. If the other
+	// is known to be dead, resume with [TakeOver].
+	ErrRunning = errors.New("graph: the run is being run")
+
+	// ErrTakenOver says that somebody else went on with the run while this call was running it. What this call did since its
+	// last save does not count.
+	ErrTakenOver = errors.New("graph: the run was taken over")
+
+	// ErrStopped says that the run was asked to stop, with [WithStop], and did at a step's end. It can be resumed.
+	ErrStopped = errors.New("graph: the run was stopped")
+
+	// ErrUnknownInterrupt says that the run never raised an interrupt of this id. Nothing was run.
+	ErrUnknownInterrupt = errors.New("graph: unknown interrupt")
+
+	// ErrAlreadyAnswered says that the interrupt has its answer. Nothing was run; the first answer stands.
+	ErrAlreadyAnswered = errors.New("graph: the interrupt is answered already")
+
+	// ErrStale says that the question was withdrawn: the node that asked no longer does. Nothing was run.
+	ErrStale = errors.New("graph: the interrupt is no longer asked")
+
+	// ErrUnanswered says that a node finished although an interrupt it had raised with Interrupt, StatefulInterrupt or
+	// CompositeInterrupt is still open. Its result does not count. A part that is not a resume target must raise its
+	// interrupt again (or be run with fermata.Do, which sees to that).
+	ErrUnanswered = errors.New("graph: a node finished with an open interrupt")
+
+	// ErrCorrupt says that the saved run cannot be read. Nothing was run or changed.
+	ErrCorrupt = errors.New("graph: the checkpoint cannot be read")
+
+	// ErrFormat says that the run was saved by a newer Fermata in a format that this one does not know.
+	ErrFormat = errors.New("graph: the checkpoint has an unknown format")
+
+	// ErrForeign says that the run belongs to another graph. Nothing was run or changed.
+	ErrForeign = errors.New("graph: the run belongs to another graph")
+)
+
+// CompileError lists every mistake in a graph.
+type CompileError struct {
+	Graph    string
+	Mistakes []Mistake
+}
+
+// Mistake is one thing that is wrong with a graph.
+type Mistake struct {
+	Code MistakeCode
+	// Node is the node (or field, for the codes of the state) that it is about; empty if it is about the graph.
+	Node    string
+	Message string
+}
+
+// MistakeCode says what sort of mistake it is.
+type MistakeCode string
+
+// The sorts of mistakes that Compile finds.
+const (
+	MistakeName        MistakeCode = "name"        // an empty or reserved name
+	MistakeDuplicate   MistakeCode = "duplicate"   // two nodes of one name, or the same edge twice
+	MistakeUnknown     MistakeCode = "unknown"     // an edge, branch, hold or rename names a node that is not there
+	MistakeUnreachable MistakeCode = "unreachable" // no way from Start leads to the node
+	MistakeDeadEnd     MistakeCode = "dead-end"    // no way from the node leads to End
+	MistakeNothing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
+	MistakeState       MistakeCode = "state"       // the state type cannot be saved
+	MistakeMerge       MistakeCode = "merge"       // a merge function for an unknown field or of another type
+)
+
+func (e *CompileError) Error() string {
+	lines := make([]string, len(e.Mistakes))
+	for i, m := range e.Mistakes {
+		lines[i] = m.Message
+	}
+	return fmt.Sprintf("graph %q: %s", e.Graph, strings.Join(lines, "; "))
+}
+
+// NodeError says that a node failed: it returned an error, panicked (see [PanicError]), ran into its timeout or was
+// cancelled. Everything that finished is saved, and the run can be resumed: then the node is entered again.
+type NodeError struct {
+	Run     string
+	Address fermata.Address
+	Err     error
+}
+
+func (e *NodeError) Error() string {
+	return fmt.Sprintf("graph: run %s: %s: %v", e.Run, e.Address, e.Err)
+}
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// PanicError is a panic in a node.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value of the panic if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ConflictError says that two nodes which did not see each other's work changed the same field differently. Register a
+// merge function with [MergeField], or let them write different fields.
+type ConflictError struct {
+	Field string
+	Nodes [2]string
+	// Err is set if the field has a merge function and that failed.
+	Err error
+}
+
+func (e *ConflictError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("graph: cannot merge field %q of nodes %q and %q: %v", e.Field, e.Nodes[0], e.Nodes[1], e.Err)
+	}
+	return fmt.Sprintf("graph: nodes %q and %q both changed field %q: register a merge function for it", e.Nodes[0], e.Nodes[1], e.Field)
+}
+
+func (e *ConflictError) Unwrap() error { return e.Err }
+
+// RouteError says that a route picked a node that its branch does not declare.
+type RouteError struct {
+	From, To string
+	Declared []string
+}
+
+func (e *RouteError) Error() string {
+	return fmt.Sprintf("graph: the branch after %q leads to %q, declared are %q", e.From, e.To, e.Declared)
+}
+
+// StepLimitError says that the graph took more steps without a rest than it may. See [Graph.MaxSteps].
+type StepLimitError struct {
+	Graph string
+	Limit int
+}
+
+func (e *StepLimitError) Error() string {
+	return fmt.Sprintf("graph: %q took %d steps without a rest: does it loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
+}
+
+// ChangedError says that a run waits or works at nodes that the graph no longer has. Nothing was run or changed. Bring the
+// nodes back, or say with [Graph.Rename] what they are called now.
+type ChangedError struct {
+	Run string
+	// Missing are the addresses of the nodes that are gone.
+	Missing []string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("graph: run %s is at %s, which this program does not have (Rename says what a node is called now)", e.Run, strings.Join(e.Missing, ", "))
+}
+
+// SaveError says that the store failed. Whether the last save was applied is unknown; what was saved before is there. The
+// run can be resumed (with [TakeOver], because nobody could write down that it stopped).
+type SaveError struct {
+	Run string
+	Err error
+}
+
+func (e *SaveError) Error() string {
+	return fmt.Sprintf("graph: run %s: saving failed: %v", e.Run, e.Err)
+}
+func (e *SaveError) Unwrap() error { return e.Err }

@@ -1,0 +1,417 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// frame is one graph at work within a run: the outermost one, or one inside a node.
+//
+// Its goroutine alone moves it, from step to step. mu guards what stage reads, because a save may come at any time from
+// a node that is running.
+type frame[S any] struct {
+	flow    *Flow[S]
+	sess    *session
+	place   string // of the frame within the run
+	address string // as people see it
+
+	mu     sync.Mutex
+	clock  int64
+	state  *S // never changed in place: tasks keep older ones as their base
+	fields []fieldRevs
+	extra  map[string]savedField // fields that a newer or older program saved
+	visits map[string]int
+	next   []int // nodes that something led to
+	tasks  []*task[S]
+	seq    int64
+	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
+	pending []change
+	done    bool
+	dirty   bool
+}
+
+// fieldRevs are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
+type fieldRevs struct {
+	revs []revision
+	gone []int64 // in the store, and no longer needed
+	by   string  // the node that wrote the newest
+}
+
+// revision is one value of a field. data is its JSON if that is known already.
+type revision struct {
+	clock int64
+	data  []byte
+	saved bool
+}
+
+func (r *fieldRevs) newest() int64 { return r.revs[len(r.revs)-1].clock }
+
+// at is the revision that the field had at some clock.
+func (r *fieldRevs) at(clock int64) int64 {
+	found := r.revs[0].clock
+	for _, rev := range r.revs {
+		if rev.clock <= clock {
+			found = rev.clock
+		}
+	}
+	return found
+}
+
+// task is one visit of a node that is not over.
+type task[S any] struct {
+	node    int
+	visit   int
+	seq     int64
+	place   string
+	status  taskStatus
+	attempt int
+	// at and base are the clock and the state that the node was given.
+	at   int64
+	base *S
+	// result, changed, data and rev are what a node that has finished left, until its step is over.
+	result  *S
+	changed []int
+	data    [][]byte
+	rev     int64
+	written bool // the result is in the store
+	// signals are what the task waits for, if it began to in this execution.
+	signals []*visit.Signal
+	dirty   bool
+}
+
+func (f *frame[S]) framePlace() string { return f.place }
+
+// remove stages the removal of parts. It is called with the lock held.
+func (f *frame[S]) remove(parts ...string) {
+	for _, part := range parts {
+		f.pending = append(f.pending, change{part: part})
+	}
+}
+
+// start puts the frame at its beginning.
+func (f *frame[S]) start(input S) error {
+	state, err := clone(f.flow.shape, &input)
+	if err != nil {
+		return &fermata.EncodeError{What: "the input of graph " + f.flow.name, Err: err}
+	}
+	f.state = &state
+	f.clock = 1
+	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
+	for i := range f.fields {
+		f.fields[i].revs = []revision{{clock: 1}}
+	}
+	f.visits = make(map[string]int)
+	f.dirty = true
+	targets, err := f.follow(atEnd, f.state)
+	if err != nil {
+		return err
+	}
+	f.lead(targets)
+	return f.advance()
+}
+
+// run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
+// knows), or to a failure.
+func (f *frame[S]) run(ctx context.Context) error {
+	if err := f.save(ctx); err != nil {
+		return err
+	}
+	for steps := 0; ; steps++ {
+		ready := f.ready()
+		if len(ready) == 0 && !f.unmerged() {
+			break
+		}
+		if err := stopRequested(ctx); err != nil {
+			return err
+		}
+		if steps == f.flow.maxSteps {
+			return &StepLimitError{Graph: f.flow.name, Limit: f.flow.maxSteps}
+		}
+		failure := f.step(ctx, ready)
+		if failure != nil && errors.Is(context.Cause(ctx), ErrStopped) {
+			failure = fmt.Errorf("%w: %w", ErrStopped, failure)
+		}
+		// What finished is saved in any case, and a failure to save is the worse news.
+		if err := errors.Join(f.save(ctx), failure); err != nil {
+			return err
+		}
+	}
+	return f.rest()
+}
+
+// save makes the step durable, unless the run saves only when it holds.
+func (f *frame[S]) save(ctx context.Context) error {
+	if f.sess.saveOnHold {
+		return nil
+	}
+	return f.sess.flush(ctx)
+}
+
+// rest is what remains when nothing can run: the end, or the signals of what is open.
+func (f *frame[S]) rest() error {
+	if len(f.tasks) == 0 {
+		f.mu.Lock()
+		f.done, f.dirty = true, true
+		f.mu.Unlock()
+		return nil
+	}
+	var signals []*visit.Signal
+	for _, t := range f.tasks {
+		if t.signals != nil {
+			signals = append(signals, t.signals...)
+			continue
+		}
+		for _, r := range f.sess.Open(t.place) {
+			signals = append(signals, &visit.Signal{Record: r})
+		}
+	}
+	if len(signals) == 0 {
+		return fmt.Errorf("%w: %s has work that neither runs nor waits", ErrCorrupt, f.address)
+	}
+	return visit.Wait(signals)
+}
+
+// unmerged reports whether a step was left after some of its nodes had finished.
+func (f *frame[S]) unmerged() bool {
+	return slices.ContainsFunc(f.tasks, func(t *task[S]) bool { return t.status == taskFinished })
+}
+
+// ready lists the tasks that can run now, in the order in which their results will be merged.
+func (f *frame[S]) ready() []*task[S] {
+	var ready []*task[S]
+	for _, t := range f.tasks {
+		if t.status == taskReady {
+			ready = append(ready, t)
+		}
+	}
+	return ready
+}
+
+// follow lists the nodes that edges and branches lead to from a node that left this state. A route goes by what its own
+// node left, not by what siblings did meanwhile, so that the way of a run does not depend on who was faster.
+func (f *frame[S]) follow(from int, state *S) ([]int, error) {
+	name, targets := Start, f.flow.plan.starts
+	if from != atEnd {
+		name, targets = f.flow.nodes[from].name, f.flow.plan.edges[from]
+	}
+	for _, r := range f.flow.routes[from] {
+		picked, err := pick(r, state, f.flow.shape)
+		if err != nil {
+			return nil, err
+		}
+		to, ok := r.targets[picked]
+		if !ok {
+			return nil, &RouteError{From: name, To: picked, Declared: r.names}
+		}
+		targets = append(slices.Clip(targets), to)
+	}
+	return targets, nil
+}
+
+// pick asks a route, which gets a state of its own, and may panic.
+func pick[S any](r route[S], state *S, sh *shape) (to string, err error) {
+	defer recovered(&err)
+	own, err := clone(sh, state)
+	if err != nil {
+		return "", err
+	}
+	return r.pick(own), nil
+}
+
+// lead notes that something leads to these nodes.
+func (f *frame[S]) lead(targets []int) {
+	for _, to := range targets {
+		if to != atEnd && !slices.Contains(f.next, to) {
+			f.next = append(f.next, to)
+		}
+	}
+}
+
+// advance makes tasks of the nodes that nothing under way can lead to any more.
+func (f *frame[S]) advance() error {
+	if len(f.next) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var begun []int
+	if len(f.tasks) == 0 && len(f.next) == 1 {
+		begun, f.next = f.next, nil
+	} else {
+		ahead := newNodeSet(len(f.flow.nodes))
+		for _, t := range f.tasks {
+			ahead.add(f.flow.plan.ahead[t.node])
+		}
+		for _, n := range f.next {
+			ahead.add(f.flow.plan.ahead[n])
+		}
+		blocked := f.next[:0:0]
+		for _, n := range f.next {
+			if ahead.has(n) {
+				blocked = append(blocked, n)
+			} else {
+				begun = append(begun, n)
+			}
+		}
+		f.next = blocked
+		slices.Sort(begun)
+	}
+	for _, n := range begun {
+		if err := f.begin(n); err != nil {
+			return err
+		}
+	}
+	f.dirty = true
+	return nil
+}
+
+// begin makes a task. It is called with the lock held.
+func (f *frame[S]) begin(n int) error {
+	name := f.flow.nodes[n].name
+	f.visits[name]++
+	f.seq++
+	t := &task[S]{node: n, visit: f.visits[name], seq: f.seq, status: taskReady, at: f.clock, base: f.state, dirty: true}
+	t.place = visit.Join(f.place, visitSegment(name, t.visit))
+	f.tasks = append(f.tasks, t)
+	if f.flow.before[n] {
+		return f.hold(t, taskHeld, "before")
+	}
+	return nil
+}
+
+// stage hands the session everything that changed since the last time, as one batch.
+func (f *frame[S]) stage() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changes := f.pending
+	for _, t := range f.tasks {
+		if !t.dirty {
+			continue
+		}
+		c, err := f.stageTask(t)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c...)
+	}
+	if f.dirty {
+		c, err := f.stageState()
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c...)
+	}
+	f.pending, f.dirty = nil, false
+	f.sess.put(changes...)
+	return nil
+}
+
+func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
+	saved := savedTask{Node: f.flow.nodes[t.node].name, Visit: t.visit, Seq: t.seq, At: t.at, Status: t.status, Attempt: t.attempt}
+	var changes []change
+	if t.status == taskFinished {
+		saved.Rev = t.rev
+		for k, i := range t.changed {
+			fd := &f.flow.shape.fields[i]
+			saved.Changed = append(saved.Changed, fd.name)
+			changes = append(changes, change{fieldPart(fd.name, t.rev, f.place), t.data[k]})
+		}
+		t.written = true
+	}
+	data, err := json.Marshal(saved)
+	if err != nil {
+		return nil, err
+	}
+	t.dirty = false
+	return append(changes, change{partTask + t.place, data}), nil
+}
+
+func (f *frame[S]) unsavable(err error) error {
+	return &fermata.EncodeError{What: "the state of " + f.address, Err: err}
+}
+
+// stageState stages the frame itself and the values of fields that are new or gone.
+func (f *frame[S]) stageState() ([]change, error) {
+	saved := savedFrame{
+		Graph: f.flow.name, Print: f.flow.print, Clock: f.clock, Visits: maps.Clone(f.visits), Done: f.done,
+		Fields: make(map[string]savedField, len(f.fields)),
+	}
+	for _, n := range f.next {
+		saved.Next = append(saved.Next, f.flow.nodes[n].name)
+	}
+	var changes []change
+	maps.Copy(saved.Fields, f.extra)
+	for i := range f.fields {
+		c, kept, err := f.stageField(i)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c...)
+		saved.Fields[f.flow.shape.fields[i].name] = kept
+	}
+	data, err := json.Marshal(saved)
+	if err != nil {
+		return nil, err
+	}
+	return append(changes, change{partFrame + f.place, data}), nil
+}
+
+func (f *frame[S]) stageField(i int) (changes []change, kept savedField, err error) {
+	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
+	for _, clock := range revs.gone {
+		changes = append(changes, change{part: fieldPart(fd.name, clock, f.place)})
+	}
+	revs.gone = nil
+	kept.By = revs.by
+	for k := range revs.revs {
+		rev := &revs.revs[k]
+		kept.Revs = append(kept.Revs, rev.clock)
+		if rev.saved {
+			continue
+		}
+		if rev.data == nil {
+			if rev.data, err = encodeField(f.flow.shape, fd, f.having(i, rev.clock)); err != nil {
+				return nil, kept, f.unsavable(err)
+			}
+		}
+		changes = append(changes, change{fieldPart(fd.name, rev.clock, f.place), rev.data})
+		rev.data, rev.saved = nil, true
+	}
+	return changes, kept, nil
+}
+
+// having returns a state in which field i has the value of that revision.
+func (f *frame[S]) having(i int, clock int64) *S {
+	revs := &f.fields[i]
+	if clock != revs.newest() {
+		for _, t := range f.tasks {
+			if revs.at(t.at) == clock {
+				return t.base
+			}
+		}
+	}
+	return f.state
+}
+
+func (f *frame[S]) parts() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	parts := []string{partFrame + f.place}
+	for i := range f.fields {
+		for _, rev := range f.fields[i].revs {
+			parts = append(parts, fieldPart(f.flow.shape.fields[i].name, rev.clock, f.place))
+		}
+	}
+	for _, t := range f.tasks {
+		parts = append(parts, partTask+t.place)
+	}
+	return parts
+}

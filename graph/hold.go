@@ -1,0 +1,149 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+const (
+	holdBefore = "before"
+	holdAfter  = "after"
+)
+
+// hold stops a task before or after its node. The address is that of the graph, whose state it shows, with one segment more:
+// several holds of one graph may be open at once. It is called with the lock held.
+func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
+	name := f.flow.nodes[t.node].name
+	r := &visit.Record{
+		ID:      ident.Derive("int", f.sess.run, t.place, fermataHold, when),
+		Address: visit.Join(f.address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
+		Visit:   t.place, Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
+		Kind: kindHold, Status: visit.Open,
+	}
+	t.at, t.base = f.clock, f.state
+	shown, err := clone(f.flow.shape, t.base)
+	if err != nil {
+		return f.unsavable(err)
+	}
+	if err := f.keep(r, shown); err != nil {
+		return err
+	}
+	t.status, t.signals, t.dirty = status, []*visit.Signal{{Record: r, Info: shown}}, true
+	return nil
+}
+
+const fermataHold = string(fermata.SegmentHold)
+
+// release goes on with every hold that has been answered.
+func (f *frame[S]) release() error {
+	for _, t := range slices.Clone(f.tasks) {
+		if t.status != taskHeld && t.status != taskResting {
+			continue
+		}
+		for _, r := range f.sess.loaded.records[t.place] {
+			if r.Kind == kindHold && r.Status == visit.Answered && isHoldOf(r, t.status) {
+				if err := f.releaseTask(t, r); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func isHoldOf(r *visit.Record, status taskStatus) bool {
+	return strings.HasSuffix(r.Rel, holdAfter) == (status == taskResting)
+}
+
+func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.Answer != nil {
+		edited, err := decodeState[S](f.flow.shape, r.Answer)
+		if err != nil {
+			// Only an answer to a graph whose type was not known when the answer came gets here.
+			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
+			r.Status, r.Answer, r.Fresh = visit.Open, nil, false
+			t.signals = []*visit.Signal{{Record: r}}
+			return f.keep(r, nil)
+		}
+		changed := diff(f.flow.shape, t.base, &edited)
+		err = f.apply(contribution[S]{
+			by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, data: make([][]byte, len(changed)), rev: f.clock + 1,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := f.keep(r.Settle(visit.Answered), nil); err != nil {
+		return err
+	}
+	t.at, t.base, t.dirty = f.clock, f.state, true
+	if t.status == taskHeld {
+		t.status = taskReady
+		return nil
+	}
+	targets, err := f.follow(t.node, f.state)
+	if err != nil {
+		return err
+	}
+	f.end(t)
+	f.lead(targets)
+	return nil
+}
+
+// decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
+func decodeState[S any](sh *shape, data []byte) (S, error) {
+	var state S
+	if err := strictjson.Decode(data, &state); err != nil {
+		return state, err
+	}
+	if sh.whole {
+		return state, nil
+	}
+	var present map[string]json.RawMessage
+	if err := json.Unmarshal(data, &present); err != nil {
+		return state, err
+	}
+	var missing []string
+	for i := range sh.fields {
+		if _, ok := present[sh.fields[i].name]; !ok && !sh.fields[i].optional {
+			missing = append(missing, sh.fields[i].name)
+		}
+	}
+	if len(missing) > 0 {
+		return state, fmt.Errorf("the state lacks %s: hand back all of it, edited", strings.Join(missing, ", "))
+	}
+	return state, nil
+}
+
+// encodeState returns the JSON of a state that somebody hands back as a Go value or as JSON.
+func encodeState[S any](sh *shape, answer any) ([]byte, error) {
+	switch v := answer.(type) {
+	case nil:
+		return nil, nil
+	case *S:
+		if v == nil {
+			return nil, errors.New("the state is a nil pointer")
+		}
+		return encodeJSON(v)
+	case S:
+		return encodeJSON(v)
+	}
+	data, err := encodeJSON(answer)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decodeState[S](sh, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}

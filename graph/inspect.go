@@ -1,0 +1,165 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Snapshot is a saved run, looked at and not touched.
+type Snapshot[S any] struct {
+	Run    string
+	Status Status
+	// Error is what the run failed with, if it did.
+	Error string
+	// State is that of the outermost graph.
+	State S
+	// Interrupts are the places where the run waits.
+	Interrupts []*fermata.InterruptCtx
+	// Version counts the saves of the run.
+	Version int64
+}
+
+// Inspect looks at a saved run without running or changing anything.
+func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Snapshot[S], error) {
+	s, err := fl.open(ctx, run, newOptions(list))
+	if err != nil {
+		return nil, err
+	}
+	state, err := fl.savedState(s.loaded, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot[S]{
+		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state, Interrupts: s.waiting(fl), Version: s.version,
+	}, nil
+}
+
+// Check says whether this build could go on with a saved run: nil, a [*ChangedError], or why the run cannot be read. It
+// runs and changes nothing.
+func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error {
+	s, err := fl.open(ctx, run, newOptions(list))
+	if err != nil {
+		return err
+	}
+	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
+		return fl.changed(run, missing...)
+	}
+	_, err = fl.savedState(s.loaded, "", nil)
+	return err
+}
+
+// savedState reads the state of a frame: the newest, or that of one of its tasks.
+func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask) (*S, error) {
+	f := &frame[S]{flow: fl, place: frameAt, address: fl.name}
+	var sf savedFrame
+	if err := readPart(saved, partFrame+frameAt, &sf); err != nil {
+		return nil, err
+	}
+	f.clock = sf.Clock
+	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Print != fl.print}
+	if err := loader.fields(); err != nil {
+		return nil, err
+	}
+	if task != nil {
+		return loader.at(task.At)
+	}
+	return f.state, nil
+}
+
+func (fl *Flow[S]) fingerprint() string { return fl.print }
+
+// step goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
+func (fl *Flow[S]) down(place fermata.Address) (inner subgraph, first string, rest fermata.Address) {
+	at := place[:1]
+	rest = place[1:]
+	n, ok := fl.find(at[0].ID)
+	if !ok || fl.nodes[n].sub == nil {
+		return nil, "", nil
+	}
+	if fl.nodes[n].fanOut && len(rest) > 0 {
+		at, rest = place[:2], place[2:]
+	}
+	return fl.nodes[n].sub, at.String(), rest
+}
+
+func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) {
+	if len(place) == 1 {
+		return encodeState[S](fl.shape, answer)
+	}
+	inner, _, rest := fl.down(place)
+	if inner == nil || len(rest) == 0 { // a graph that a node runs by itself: it checks when it gets the answer
+		if answer == nil {
+			return nil, nil
+		}
+		return encodeJSON(answer)
+	}
+	return inner.checkHold(rest, answer)
+}
+
+func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Address) any {
+	if len(place) == 1 {
+		var task savedTask
+		if readPart(saved, partTask+visit.Join(frameAt, place.String()), &task) != nil {
+			return nil
+		}
+		state, err := fl.savedState(saved, frameAt, &task)
+		if err != nil {
+			return nil
+		}
+		return *state
+	}
+	inner, first, rest := fl.down(place)
+	if inner == nil || len(rest) == 0 {
+		return nil
+	}
+	return inner.heldState(saved, visit.Join(frameAt, first), rest)
+}
+
+func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []string) {
+	var sf savedFrame
+	if readPart(saved, partFrame+frameAt, &sf) != nil {
+		return nil // loading will say what is wrong with it
+	}
+	for _, name := range sf.Next {
+		if _, ok := fl.find(name); !ok {
+			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))
+		}
+	}
+	for _, place := range saved.tasks[frameAt] {
+		var task savedTask
+		if readPart(saved, partTask+place, &task) != nil {
+			continue
+		}
+		n, ok := fl.find(task.Node)
+		if !ok {
+			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
+			continue
+		}
+		if fl.nodes[n].sub == nil {
+			continue
+		}
+		for _, inner := range innerFrames(saved, place, fl.nodes[n].fanOut) {
+			missing = append(missing, fl.nodes[n].sub.resumable(saved, inner)...)
+		}
+	}
+	return missing
+}
+
+// innerFrames lists the frames right inside a visit: its own, or those of its items.
+func innerFrames(saved *checkpoint, place string, fanOut bool) []string {
+	if !fanOut {
+		return []string{place}
+	}
+	var frames []string
+	for _, part := range saved.below[place] {
+		at, ok := strings.CutPrefix(part, partFrame)
+		if outer, _ := cutPlace(at); ok && outer == place {
+			frames = append(frames, at)
+		}
+	}
+	return frames
+}

@@ -1,0 +1,304 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// frameAt returns the frame at a place of the run: as it was saved, or new with this input.
+func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
+	f := &frame[S]{flow: fl, sess: s, place: place, address: address}
+	var err error
+	if s.loaded != nil && s.loaded.parts[partFrame+place] != nil {
+		err = f.load(s.loaded)
+	} else {
+		err = f.start(input)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.join(f)
+	return f, nil
+}
+
+// load restores the frame and readies what has been answered.
+func (f *frame[S]) load(saved *checkpoint) error {
+	var sf savedFrame
+	if err := readPart(saved, partFrame+f.place, &sf); err != nil {
+		return err
+	}
+	if sf.Graph != f.flow.name {
+		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.address, sf.Graph, f.flow.name)
+	}
+	f.clock, f.visits, f.done = sf.Clock, sf.Visits, sf.Done
+	if f.visits == nil {
+		f.visits = make(map[string]int)
+	}
+	for _, name := range sf.Next {
+		n, ok := f.flow.find(name)
+		if !ok {
+			return f.flow.changed(f.sess.run, visit.Join(f.address, nodeSegment(name)))
+		}
+		f.next = append(f.next, n)
+	}
+	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Print != f.flow.print}
+	if err := loader.fields(); err != nil {
+		return err
+	}
+	if err := f.loadTasks(&loader); err != nil {
+		return err
+	}
+	if f.done {
+		return nil
+	}
+	if err := f.modify(); err != nil {
+		return err
+	}
+	if err := f.release(); err != nil {
+		return err
+	}
+	f.showHolds()
+	return f.advance()
+}
+
+// showHolds lets people see the states that open holds stand for.
+func (f *frame[S]) showHolds() {
+	for _, t := range f.tasks {
+		if t.status != taskHeld && t.status != taskResting {
+			continue
+		}
+		for _, r := range f.sess.Open(t.place) {
+			f.sess.show(r.ID, *t.base)
+		}
+	}
+}
+
+func readPart(saved *checkpoint, part string, into any) error {
+	if err := json.Unmarshal(saved.parts[part], into); err != nil {
+		return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
+	}
+	return nil
+}
+
+// find returns the node of that name, or the one that it is called now.
+func (fl *Flow[S]) find(name string) (int, bool) {
+	for range len(fl.renames) + 1 {
+		if n := slices.IndexFunc(fl.nodes, func(n *node[S]) bool { return n.name == name }); n >= 0 {
+			return n, true
+		}
+		now, renamed := fl.renames[name]
+		if !renamed {
+			break
+		}
+		name = now
+	}
+	return 0, false
+}
+
+func (fl *Flow[S]) changed(run string, missing ...string) error {
+	return &ChangedError{Run: run, Missing: missing}
+}
+
+// stateLoader reads the state of a frame as it was at different clocks.
+type stateLoader[S any] struct {
+	frame      *frame[S]
+	saved      *checkpoint
+	frameSaved savedFrame
+	changed    bool // the graph is not the one that saved
+	states     map[int64]*S
+}
+
+// fields sets up the frame's fields. Those that this program does not know are kept for one that does.
+func (l *stateLoader[S]) fields() error {
+	f := l.frame
+	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
+	f.extra = make(map[string]savedField)
+	for name, sf := range l.frameSaved.Fields {
+		if len(sf.Revs) == 0 {
+			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.address, name)
+		}
+		i, known := f.flow.shape.byName[name]
+		if !known {
+			f.extra[name] = sf
+			continue
+		}
+		f.fields[i].by = sf.By
+		for _, clock := range sf.Revs {
+			f.fields[i].revs = append(f.fields[i].revs, revision{clock: clock, saved: true})
+		}
+	}
+	for i := range f.fields {
+		if f.fields[i].revs == nil { // the field is new in this program
+			f.fields[i].revs = []revision{{clock: 1}}
+			f.dirty = true
+		}
+	}
+	if l.changed && f.flow.migrate != nil {
+		l.saveAnew()
+	}
+	state, err := l.at(f.clock)
+	f.state = state
+	return err
+}
+
+// saveAnew marks everything for saving in the form that the migration will give it.
+func (l *stateLoader[S]) saveAnew() {
+	f := l.frame
+	f.dirty = true
+	for i := range f.fields {
+		for k := range f.fields[i].revs {
+			f.fields[i].revs[k].saved = false
+		}
+	}
+	for name, sf := range f.extra {
+		for _, clock := range sf.Revs {
+			f.remove(fieldPart(name, clock, f.place))
+		}
+	}
+	clear(f.extra)
+}
+
+// at reads the state as it was at that clock.
+func (l *stateLoader[S]) at(clock int64) (*S, error) {
+	if state := l.states[clock]; state != nil {
+		return state, nil
+	}
+	values := make(Fields, len(l.frameSaved.Fields))
+	for name, sf := range l.frameSaved.Fields {
+		rev := sf.Revs[0]
+		for _, r := range sf.Revs {
+			if r <= clock {
+				rev = r
+			}
+		}
+		data, ok := l.saved.parts[fieldPart(name, rev, l.frame.place)]
+		if !ok {
+			return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.address, name, rev)
+		}
+		values[name] = data
+	}
+	state, err := l.decode(values)
+	if err != nil {
+		return nil, err
+	}
+	if l.states == nil {
+		l.states = make(map[int64]*S)
+	}
+	l.states[clock] = state
+	return state, nil
+}
+
+func (l *stateLoader[S]) decode(values Fields) (*S, error) {
+	f := l.frame
+	if l.changed && f.flow.migrate != nil {
+		if err := f.flow.migrate(values); err != nil {
+			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.address, err)
+		}
+	}
+	state := new(S)
+	for i := range f.flow.shape.fields {
+		fd := &f.flow.shape.fields[i]
+		if data, ok := values[fd.name]; ok {
+			if err := decodeField(f.flow.shape, fd, state, data); err != nil {
+				return nil, fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, f.address, fd.name, err)
+			}
+		}
+	}
+	return state, nil
+}
+
+func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
+	for _, place := range loader.saved.tasks[f.place] {
+		var st savedTask
+		if err := readPart(loader.saved, partTask+place, &st); err != nil {
+			return err
+		}
+		n, ok := f.flow.find(st.Node)
+		if !ok {
+			return f.flow.changed(f.sess.run, visit.Join(f.address, nodeSegment(st.Node)))
+		}
+		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: place, status: st.Status, attempt: st.Attempt, at: st.At}
+		f.seq = max(f.seq, t.seq)
+		var err error
+		if t.base, err = loader.at(t.at); err != nil {
+			return err
+		}
+		switch t.status {
+		case taskReady, taskHeld, taskResting:
+		case taskWaiting:
+			if f.sess.Fresh(place) {
+				t.status, t.dirty = taskReady, true
+			}
+		case taskFinished:
+			if err := f.loadResult(t, st, loader.saved); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%w: %s: unknown status %q", ErrCorrupt, place, t.status)
+		}
+		f.tasks = append(f.tasks, t)
+	}
+	slices.SortFunc(f.tasks, func(a, b *task[S]) int { return int(a.seq - b.seq) })
+	return nil
+}
+
+// loadResult restores what a node had left when its step was cut off.
+func (f *frame[S]) loadResult(t *task[S], st savedTask, saved *checkpoint) error {
+	result := *t.base
+	t.result, t.rev, t.written = &result, st.Rev, true
+	for _, name := range st.Changed {
+		i, known := f.flow.shape.byName[name]
+		if !known {
+			continue
+		}
+		data := saved.parts[fieldPart(name, st.Rev, f.place)]
+		if err := decodeField(f.flow.shape, &f.flow.shape.fields[i], &result, data); err != nil {
+			return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, t.place, name, err)
+		}
+		t.changed = append(t.changed, i)
+		t.data = append(t.data, data)
+	}
+	return nil
+}
+
+// modify lets the caller's state modifiers change the state. What they change is also what waiting nodes will see.
+func (f *frame[S]) modify() error {
+	if len(f.sess.modifiers) == 0 {
+		return nil
+	}
+	address, err := fermata.ParseAddress(f.address)
+	if err != nil {
+		return err
+	}
+	edited, err := clone(f.flow.shape, f.state)
+	if err != nil {
+		return f.unsavable(err)
+	}
+	for _, modifier := range f.sess.modifiers {
+		if err := modifier(address, &edited); err != nil {
+			return fmt.Errorf("graph: modifying the state of %s: %w", f.address, err)
+		}
+	}
+	changed := diff(f.flow.shape, f.state, &edited)
+	if len(changed) == 0 {
+		return nil
+	}
+	err = f.apply(contribution[S]{
+		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, data: make([][]byte, len(changed)), rev: f.clock + 1,
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range f.tasks {
+		if t.status == taskFinished {
+			continue
+		}
+		t.at, t.base, t.dirty = f.clock, f.state, true
+	}
+	f.prune()
+	return nil
+}

@@ -1,0 +1,235 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Option changes one call of [Flow.Run], [Flow.Resume], [Flow.Inspect] or [Flow.Check].
+type Option func(*options)
+
+type options struct {
+	store      store.Checkpoints
+	account    string
+	run        string
+	policy     fermata.Policy
+	saveOnHold bool
+	takeOver   bool
+	clock      func() time.Time
+	modifiers  []StateModifier
+	answers    map[string]any
+}
+
+func newOptions(list []Option) options {
+	o := options{clock: time.Now}
+	for _, option := range list {
+		option(&o)
+	}
+	return o
+}
+
+// WithStore keeps the run in a store. Without one a run cannot wait.
+func WithStore(s store.Checkpoints) Option { return func(o *options) { o.store = s } }
+
+// WithRun names a new run. The default is a random id.
+func WithRun(id string) Option { return func(o *options) { o.run = id } }
+
+// WithAccount says whose run it is. The default is the account "".
+func WithAccount(account string) Option { return func(o *options) { o.account = account } }
+
+// WithPolicy is asked by [fermata.Approve]. The default asks a person about everything.
+func WithPolicy(p fermata.Policy) Option { return func(o *options) { o.policy = p } }
+
+// WithClock replaces time.Now, for tests.
+func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
+
+// SaveOnHold saves the run only when it waits, ends or begins an effect, and not after every step. It is faster, and a crash
+// loses what happened since.
+func SaveOnHold() Option { return func(o *options) { o.saveOnHold = true } }
+
+// TakeOver resumes a run that is marked as being run. Only for a caller who knows that whoever ran it is dead: if it is not,
+// its next save fails and what it did since the last one is done again.
+func TakeOver() Option { return func(o *options) { o.takeOver = true } }
+
+// Answer answers one interrupt, like [fermata.ResumeWithData].
+func Answer(interruptID string, answer any) Option {
+	return func(o *options) {
+		if o.answers == nil {
+			o.answers = make(map[string]any)
+		}
+		o.answers[interruptID] = answer
+	}
+}
+
+// StateModifier changes the saved state of a graph before a run goes on. state points to it; at is the address of the graph.
+type StateModifier func(at fermata.Address, state any) error
+
+// WithStateModifier is called for the state of each graph that a resumed run goes on with, the outermost first. It can
+// change what nodes see; it cannot answer anything.
+func WithStateModifier(m StateModifier) Option {
+	return func(o *options) { o.modifiers = append(o.modifiers, m) }
+}
+
+// Run starts a run and takes it as far as it gets. It returns the final state; or a [*fermata.InterruptError] if the run
+// waits, which [fermata.ExtractInterruptInfo] takes apart; or an error. After an error the run can be resumed.
+//
+// Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
+// and when the node is entered again it goes on where it was.
+func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
+	o := newOptions(list)
+	if scope := visit.From(ctx); scope != nil && o.store == nil {
+		inner := scope.Child(fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String())
+		return fl.within(ctx, inner, input)
+	}
+	var zero S
+	if o.run == "" {
+		o.run = ident.Random("run")
+	} else if o.store != nil {
+		switch _, err := o.store.Load(ctx, store.Key{Account: o.account, Run: o.run}); {
+		case err == nil:
+			return zero, fmt.Errorf("%w: %s", ErrRunExists, o.run)
+		case !errors.Is(err, store.ErrNotFound):
+			return zero, fmt.Errorf("graph: run %s: loading: %w", o.run, err)
+		}
+	}
+	s := newSession(o, o.run, nil)
+	s.head = head{Format: format, Graph: fl.name, Run: o.run}
+	if err := s.setStatus(StatusRunning, nil); err != nil {
+		return zero, err
+	}
+	state, err := fl.execute(ctx, s, input)
+	if s.version == 0 && errors.Is(err, ErrTakenOver) {
+		return zero, fmt.Errorf("%w: %s", ErrRunExists, o.run)
+	}
+	return state, err
+}
+
+// Resume goes on with a run: with the answers that the context ([fermata.ResumeWithData]) and the options ([Answer]) carry,
+// or with none after a stop, a failure or a crash. Nothing runs if any answer is wrong, unknown or late. What is not
+// answered stays as it is. It returns what [Flow.Run] does.
+func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
+	var zero S
+	s, err := fl.open(ctx, run, newOptions(list))
+	if err != nil {
+		return zero, err
+	}
+	switch {
+	case s.head.Status == StatusFinished:
+		return zero, fmt.Errorf("%w: %s", ErrFinished, run)
+	case s.head.Status == StatusRunning && !s.takeOver:
+		return zero, fmt.Errorf("%w: %s", ErrRunning, run)
+	}
+	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
+		return zero, fl.changed(run, missing...)
+	}
+	targets := maps.Clone(fermata.ResumeTargets(ctx))
+	if targets == nil {
+		targets = make(map[string]any)
+	}
+	maps.Copy(targets, s.options.answers)
+	checked, err := s.check(targets, fl)
+	if err != nil {
+		return zero, err
+	}
+	if err := s.accept(ctx, checked); err != nil {
+		return zero, err
+	}
+	return fl.execute(ctx, s, zero)
+}
+
+// open loads a run of this graph.
+func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, error) {
+	if o.store == nil {
+		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
+	}
+	saved, err := o.store.Load(ctx, store.Key{Account: o.account, Run: run})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownRun, run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("graph: run %s: loading: %w", run, err)
+	}
+	loaded, err := read(run, saved)
+	if err != nil {
+		return nil, err
+	}
+	if loaded.head.Graph != fl.name {
+		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
+	}
+	return newSession(o, run, loaded), nil
+}
+
+// execute takes the outermost frame as far as it gets, and writes down how that ended.
+func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) {
+	var zero S
+	address := fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String()
+	f, err := fl.frameAt(s, "", address, input)
+	if err == nil {
+		err = f.run(ctx)
+	}
+	signals, failure := (&visit.Scope{}).Collect(err)
+	switch {
+	case err == nil:
+		return fl.finish(ctx, s, f)
+	case signals != nil && failure == nil:
+		return zero, s.wait(ctx, fl, f.state)
+	}
+	return zero, s.fail(ctx, failure)
+}
+
+func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, error) {
+	var zero S
+	if err := s.setStatus(StatusFinished, nil); err != nil {
+		return zero, err
+	}
+	if err := s.flush(ctx); err != nil {
+		return zero, s.fail(ctx, err)
+	}
+	return clone(fl.shape, f.state)
+}
+
+// wait saves the run and only then says that it waits.
+func (s *session) wait(ctx context.Context, root subgraph, state any) error {
+	open := s.waiting(root)
+	if s.store == nil {
+		return fmt.Errorf("%w: %w", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.run, Interrupts: open}})
+	}
+	if err := s.setStatus(StatusWaiting, nil); err != nil {
+		return err
+	}
+	if err := s.flush(ctx); err != nil {
+		return s.fail(ctx, err)
+	}
+	return &fermata.InterruptError{
+		Info:       &fermata.InterruptInfo{Run: s.run, Interrupts: open, State: state},
+		BadAnswers: s.bad,
+	}
+}
+
+// fail writes down that the run stopped or failed, as far as the store lets it.
+func (s *session) fail(ctx context.Context, failure error) error {
+	if s.broken != nil {
+		return failure
+	}
+	status := StatusFailed
+	if errors.Is(failure, ErrStopped) || ctx.Err() != nil {
+		status = StatusStopped
+	}
+	for _, bad := range s.bad {
+		failure = errors.Join(failure, bad)
+	}
+	err := errors.Join(s.setStatus(status, failure), s.flush(ctx))
+	if _, unsavable := errors.AsType[*fermata.EncodeError](err); unsavable {
+		s.abandon() // what cannot be saved must not keep the news of it from being saved
+		err = errors.Join(err, s.setStatus(status, failure), s.flush(ctx))
+	}
+	return errors.Join(failure, err)
+}

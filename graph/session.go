@@ -1,0 +1,378 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// session is one execution of a run, from start or resume to the next rest. All frames of the run share it; it is the only
+// one that writes.
+//
+// Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
+// meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
+type session struct {
+	options
+	run    string
+	loaded *checkpoint       // nil for a new run
+	places map[string]*about // what was open, and what is answered now, at and below each place
+
+	saving sync.Mutex // held during a save
+	mu     sync.Mutex // guards the rest
+	head   head
+	// version is that of the last save; staged is what changed since. A nil value removes the part.
+	version int64
+	staged  map[string][]byte
+	frames  []stager
+	records map[string]*visit.Record
+	info    map[string]any
+	bad     []*fermata.AnswerError
+	seq     int64
+	broken  error
+}
+
+type about struct {
+	open  []*visit.Record
+	fresh bool
+}
+
+// stager is a frame as the session sees it: asked before each save to stage what it has not staged yet.
+type stager interface {
+	stage() error
+	framePlace() string
+	// parts names everything that the frame has in the store.
+	parts() []string
+}
+
+var _ visit.Host = (*session)(nil)
+
+func newSession(o options, run string, loaded *checkpoint) *session {
+	s := &session{options: o, run: run, loaded: loaded, staged: make(map[string][]byte), records: make(map[string]*visit.Record)}
+	if loaded != nil {
+		s.version, s.head, s.seq, s.records = loaded.version, loaded.head, loaded.seq, loaded.byID
+	}
+	return s
+}
+
+func (s *session) Run() string     { return s.run }
+func (s *session) Time() time.Time { return s.clock() }
+func (s *session) Policy() any     { return s.policy }
+
+// Put keeps one entry of a visit's journal.
+func (s *session) Put(ctx context.Context, _ *visit.Visit, part string, data []byte, when visit.When) error {
+	s.mu.Lock()
+	s.staged[part] = data
+	s.mu.Unlock()
+	if when == visit.Now || when == visit.Soon && !s.saveOnHold {
+		return s.flush(ctx)
+	}
+	return nil
+}
+
+func (s *session) Open(place string) []*visit.Record {
+	if a := s.places[place]; a != nil {
+		return a.open
+	}
+	return nil
+}
+
+func (s *session) Fresh(place string) bool {
+	a := s.places[place]
+	return a != nil && a.fresh
+}
+
+// survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
+func (s *session) survey() {
+	s.places = make(map[string]*about)
+	open := make([]*visit.Record, 0, len(s.records))
+	for _, r := range s.records {
+		if r.Status == visit.Open || r.Fresh {
+			open = append(open, r)
+		}
+	}
+	slices.SortFunc(open, func(a, b *visit.Record) int { return int(a.Seq - b.Seq) })
+	for _, r := range open {
+		for place := r.Place(); place != ""; place, _ = cutPlace(place) {
+			a := s.places[place]
+			if a == nil {
+				a = new(about)
+				s.places[place] = a
+			}
+			if r.Status == visit.Open {
+				a.open = append(a.open, r)
+			} else {
+				a.fresh = true
+			}
+		}
+	}
+}
+
+// change is one part that is new or, with nil data, gone.
+type change struct {
+	part string
+	data []byte
+}
+
+// put stages changes that belong together: a save has all of them or none.
+func (s *session) put(changes ...change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range changes {
+		s.staged[c.part] = c.data
+	}
+}
+
+func (s *session) join(f stager) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frames = append(s.frames, f)
+}
+
+// setStatus stages the head.
+func (s *session) setStatus(status Status, failure error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.head.Status, s.head.Error = status, ""
+	if failure != nil {
+		s.head.Error = failure.Error()
+	}
+	data, err := json.Marshal(s.head)
+	s.staged[partRun] = data
+	return err
+}
+
+// keep remembers an interrupt and returns its stored form.
+func (s *session) keep(r *visit.Record, info any) (change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Seq == 0 {
+		s.seq++
+		r.Seq = s.seq
+	}
+	if info != nil {
+		s.setInfo(r.ID, info)
+	}
+	s.records[r.ID] = r
+	data, err := encodeJSON(r)
+	return change{partInterrupt + r.ID, data}, err
+}
+
+// show remembers what an interrupt asks, as a Go value.
+func (s *session) show(id string, info any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setInfo(id, info)
+}
+
+func (s *session) setInfo(id string, info any) {
+	if s.info == nil {
+		s.info = make(map[string]any)
+	}
+	s.info[id] = info
+}
+
+// refused notes answers that the code which had asked could not use.
+func (s *session) refused(bad []*visit.BadAnswer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range bad {
+		s.bad = append(s.bad, &fermata.AnswerError{ID: b.ID, Err: b.Err})
+	}
+}
+
+// saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
+const saveTimeout = 30 * time.Second
+
+// flush writes everything staged so far and returns when it is durable. After a failed save nothing is saved any more:
+// whether it was applied is unknown, and a second try could overwrite what somebody else did since.
+func (s *session) flush(ctx context.Context) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	if s.store == nil {
+		return nil
+	}
+	delta, err := s.take()
+	if err != nil || len(delta.Put)+len(delta.Delete) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	version, err := s.store.Save(ctx, s.key(), s.version, delta)
+	switch {
+	case errors.Is(err, store.ErrStale):
+		s.broken = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
+	case err != nil:
+		s.broken = &SaveError{Run: s.run, Err: err}
+	}
+	s.version = version
+	return s.broken
+}
+
+func (s *session) key() store.Key { return store.Key{Account: s.account, Run: s.run} }
+
+// take turns what is staged into a delta.
+func (s *session) take() (store.Delta, error) {
+	s.mu.Lock()
+	frames := slices.Clone(s.frames)
+	s.mu.Unlock()
+	for _, f := range frames {
+		if err := f.stage(); err != nil {
+			return store.Delta{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var delta store.Delta
+	delta.Put = make([]store.Part, 0, len(s.staged))
+	for part, data := range s.staged {
+		if data == nil {
+			delta.Delete = append(delta.Delete, part)
+		} else {
+			delta.Put = append(delta.Put, store.Part{Name: part, Data: data})
+		}
+	}
+	clear(s.staged)
+	return delta, nil
+}
+
+// inside lists the parts of everything inside a visit that is over, and forgets the frames there.
+func (s *session) inside(place string) []string {
+	var frames []stager
+	s.mu.Lock()
+	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {
+		if f.framePlace() == "" || !visit.Below(f.framePlace(), place) {
+			return false
+		}
+		frames = append(frames, f)
+		return true
+	})
+	s.mu.Unlock()
+	var parts []string
+	for _, f := range frames { // a frame locks itself before the session, never the other way round
+		parts = append(parts, f.parts()...)
+	}
+	if s.loaded != nil {
+		parts = append(parts, s.loaded.below[place]...)
+	}
+	return parts
+}
+
+// check looks at what the caller gave for each interrupt, and returns it as JSON. Nothing is changed by it.
+func (s *session) check(targets map[string]any, root subgraph) (map[string]json.RawMessage, error) {
+	checked := make(map[string]json.RawMessage, len(targets))
+	for id, answer := range targets {
+		r := s.records[id]
+		switch {
+		case r == nil:
+			return nil, fmt.Errorf("%w %s in run %s", ErrUnknownInterrupt, id, s.run)
+		case r.Status == visit.Answered:
+			return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
+		case r.Status == visit.Withdrawn:
+			return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
+		}
+		data, err := s.checkOne(r, answer, root)
+		if err != nil {
+			return nil, err
+		}
+		checked[id] = data
+	}
+	return checked, nil
+}
+
+func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (json.RawMessage, error) {
+	if r.Kind == kindHold {
+		place, err := fermata.ParseAddress(r.Visit)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		data, err := root.checkHold(place, answer)
+		if err != nil {
+			return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: err}
+		}
+		return data, nil
+	}
+	if r.Kind == "" {
+		return plainAnswer(r, answer)
+	}
+	kind, ok := fermata.LookupKind(r.Kind)
+	if !ok {
+		return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: errors.New("this program does not have that kind")}
+	}
+	data, err := kind.Check(r.Data, answer)
+	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		bad.ID = r.ID
+	}
+	return data, err
+}
+
+func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
+	if answer == nil {
+		return nil, nil
+	}
+	data, err := encodeJSON(answer)
+	if err != nil {
+		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
+	}
+	return data, nil
+}
+
+// accept writes the answers down. They are durable before anything runs on them.
+func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage) error {
+	for id, answer := range answers {
+		r := s.records[id]
+		r.Status, r.Answer, r.Fresh = visit.Answered, bytes.Clone(answer), true
+		c, err := s.keep(r, nil)
+		if err != nil {
+			return err
+		}
+		s.put(c)
+	}
+	s.survey()
+	if err := s.setStatus(StatusRunning, nil); err != nil {
+		return err
+	}
+	err := s.flush(ctx)
+	if errors.Is(err, ErrTakenOver) {
+		return fmt.Errorf("%w: run %s", ErrRunning, s.run)
+	}
+	return err
+}
+
+// waiting lists the open interrupts, with the places around them.
+func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var open []*visit.Record
+	for _, r := range s.records {
+		if r.Status == visit.Open && !r.Composite {
+			open = append(open, r)
+		}
+	}
+	slices.SortFunc(open, func(a, b *visit.Record) int { return int(a.Seq - b.Seq) })
+	view := viewer{session: s, root: root, seen: make(map[string]*fermata.InterruptCtx)}
+	list := make([]*fermata.InterruptCtx, 0, len(open))
+	for _, r := range open {
+		list = append(list, view.interrupt(r))
+	}
+	return list
+}
+
+// abandon gives up everything that is not saved.
+func (s *session) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frames = nil
+	clear(s.staged)
+}

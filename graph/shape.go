@@ -1,0 +1,251 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// shape is what the engine knows of a state type: its fields, which are the unit of saving and merging.
+type shape struct {
+	fields []field
+	byName map[string]int
+	// plain is true if a copy of the state shares nothing with the original.
+	plain bool
+	// whole is true if the state is no struct and so its own only field.
+	whole bool
+}
+
+type field struct {
+	name     string
+	index    int
+	typ      reflect.Type
+	plain    bool
+	optional bool // omitempty or omitzero: absent in JSON means zero
+	merge    *merge
+}
+
+// wholeField is the name of the only field of a state that is no struct.
+const wholeField = "state"
+
+// shapeOf looks at the type once, when the graph is compiled. The mistakes say what could not be saved.
+func shapeOf(t reflect.Type) (*shape, []string) {
+	s := &shape{byName: make(map[string]int), plain: true}
+	var mistakes []string
+	if t.Kind() != reflect.Struct || hasOwnJSON(t) {
+		s.whole = true
+		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t)}}
+		s.byName[wholeField] = 0
+		s.plain = s.fields[0].plain
+		return s, unsavable(t, "the state", nil)
+	}
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if name == "-" && options == "" {
+			s.plain = s.plain && isPlain(sf.Type)
+			continue
+		}
+		if !sf.IsExported() && !sf.Anonymous {
+			mistakes = append(mistakes, fmt.Sprintf("state field %s is not exported and would be lost: export it", sf.Name))
+			continue
+		}
+		if name == "" {
+			name = sf.Name
+		}
+		if _, twice := s.byName[name]; twice {
+			mistakes = append(mistakes, fmt.Sprintf("two state fields have the JSON name %q", name))
+		}
+		f := field{
+			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type),
+			optional: strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
+		}
+		s.plain = s.plain && f.plain
+		s.byName[name] = len(s.fields)
+		s.fields = append(s.fields, f)
+		mistakes = append(mistakes, unsavable(sf.Type, "state field "+sf.Name, nil)...)
+	}
+	return s, mistakes
+}
+
+var (
+	marshalerType   = reflect.TypeFor[json.Marshaler]()
+	textMarshalType = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+	timeType        = reflect.TypeFor[time.Time]()
+	rawType         = reflect.TypeFor[json.RawMessage]()
+)
+
+func hasOwnJSON(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Implements(marshalerType) || p.Implements(marshalerType) || t.Implements(textMarshalType) || p.Implements(textMarshalType)
+}
+
+// isPlain reports whether copying a value copies everything in it.
+func isPlain(t reflect.Type) bool {
+	if t == timeType {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return true
+	case reflect.Array:
+		return isPlain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !t.Field(i).IsExported() || !isPlain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// unsavable lists what in a type JSON would refuse or silently lose.
+func unsavable(t reflect.Type, where string, path []reflect.Type) []string {
+	for _, outer := range path {
+		if outer == t {
+			return nil
+		}
+	}
+	if hasOwnJSON(t) {
+		return nil
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
+		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return unsavable(t.Elem(), where, path)
+	case reflect.Struct:
+		var found []string
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Tag.Get("json") == "-" {
+				continue
+			}
+			if !f.IsExported() && !f.Anonymous {
+				found = append(found, fmt.Sprintf("%s holds a %s, whose field %s is not exported and would be lost", where, t, f.Name))
+				continue
+			}
+			found = append(found, unsavable(f.Type, where+"."+f.Name, path)...)
+		}
+		return found
+	}
+	return nil
+}
+
+// of returns the field's value in the state that ptr points to.
+func (s *shape) of(f *field, state reflect.Value) reflect.Value {
+	if s.whole {
+		return state
+	}
+	return state.Field(f.index)
+}
+
+// clone copies the state so that nobody who changes the copy changes the original.
+func clone[S any](sh *shape, state *S) (S, error) {
+	dup := *state
+	if sh.plain {
+		return dup, nil
+	}
+	v := reflect.ValueOf(&dup).Elem()
+	for i := range sh.fields {
+		f := &sh.fields[i]
+		if f.plain {
+			continue
+		}
+		value := sh.of(f, v)
+		copied, err := deepCopy(value, 0)
+		if err != nil {
+			return dup, fmt.Errorf("state field %s: %w", f.name, err)
+		}
+		value.Set(copied)
+	}
+	return dup, nil
+}
+
+// diff returns the indices of the fields in which the two states differ.
+func diff[S any](sh *shape, base, out *S) []int {
+	var changed []int
+	a, b := reflect.ValueOf(base).Elem(), reflect.ValueOf(out).Elem()
+	for i := range sh.fields {
+		f := &sh.fields[i]
+		if !same(f, sh.of(f, a), sh.of(f, b)) {
+			changed = append(changed, i)
+		}
+	}
+	return changed
+}
+
+func same(f *field, a, b reflect.Value) bool {
+	if f.plain {
+		return a.Equal(b)
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// set copies one field from one state to another.
+func set[S any](sh *shape, f *field, dst, src *S) {
+	sh.of(f, reflect.ValueOf(dst).Elem()).Set(sh.of(f, reflect.ValueOf(src).Elem()))
+}
+
+// encodeField returns the JSON of one field.
+func encodeField[S any](sh *shape, f *field, state *S) ([]byte, error) {
+	value := sh.of(f, reflect.ValueOf(state).Elem())
+	data, err := encodeJSON(value.Addr().Interface())
+	if err != nil {
+		return nil, fmt.Errorf("state field %s: %w", f.name, err)
+	}
+	return data, nil
+}
+
+// decodeField reads one field. Numbers in untyped places stay as they were written.
+func decodeField[S any](sh *shape, f *field, state *S, data []byte) error {
+	value := sh.of(f, reflect.ValueOf(state).Elem())
+	if f.plain {
+		return json.Unmarshal(data, value.Addr().Interface())
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode(value.Addr().Interface())
+}
+
+var errNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
+
+// encodeJSON is json.Marshal without the HTML escapes, which would make every page of HTML six times as long, and with an
+// error where json.Marshal would quietly replace a byte.
+func encodeJSON(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	// encoding/json writes \ufffd, escaped, only for bytes that are not UTF-8: the character itself is written as it is.
+	for rest := data; ; {
+		i := bytes.Index(rest, []byte(`\ufffd`))
+		if i < 0 {
+			return data, nil
+		}
+		slashes := 0
+		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return nil, errNotUTF8
+		}
+		rest = rest[i+1:]
+	}
+}

@@ -1,0 +1,232 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// step enters the nodes of all ready tasks, waits until each has finished, waits or has failed, merges what finished and
+// finds out what comes next. It returns the failures.
+func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
+	rev := f.clock
+	for _, t := range f.tasks {
+		rev = max(rev, t.rev)
+	}
+	for _, t := range ready {
+		rev++
+		t.rev = rev
+	}
+	var failures []error
+	if len(ready) == 1 {
+		failures = append(failures, f.enter(ctx, ready[0], false))
+	} else {
+		failures = f.together(ctx, ready)
+	}
+	failures = append(failures, f.commit(), f.advance())
+	return errors.Join(failures...)
+}
+
+// together enters several nodes at once.
+func (f *frame[S]) together(ctx context.Context, ready []*task[S]) []error {
+	failures := make([]error, len(ready))
+	var slots chan struct{}
+	if f.flow.parallel > 0 {
+		slots = make(chan struct{}, f.flow.parallel)
+	}
+	var wg sync.WaitGroup
+	for i, t := range ready {
+		if slots != nil {
+			slots <- struct{}{}
+		}
+		wg.Go(func() {
+			failures[i] = f.enter(ctx, t, true)
+			if slots != nil {
+				<-slots
+			}
+		})
+	}
+	wg.Wait()
+	return failures
+}
+
+// enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
+// just because another node of the step takes longer.
+func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
+	n := f.flow.nodes[t.node]
+	v := visit.New(f.sess, t.place, visit.Join(f.address, nodeSegment(n.name)))
+	v.Attempt = t.attempt
+	if saved := f.sess.loaded; saved != nil {
+		v.Restore(saved.records[t.place], saved.journal[t.place])
+	}
+	scope := &visit.Scope{Visit: v}
+	out, err := f.call(visit.With(ctx, scope), n, t)
+	v.End()
+	var signals []*visit.Signal
+	if err != nil {
+		signals, err = scope.Collect(err)
+		signals = visit.Flatten(signals)
+	}
+	if err == nil {
+		err = v.Swallowed(signals)
+	}
+	switch {
+	case err != nil:
+		return f.failed(t, v, err)
+	case signals != nil:
+		err = f.waits(t, v, signals)
+	default:
+		err = f.finished(t, v, &out)
+	}
+	if err != nil {
+		return f.failed(t, v, err)
+	}
+	if siblings {
+		return f.save(ctx)
+	}
+	return nil
+}
+
+// call gives the node a state of its own, the time it may take, and a net below it.
+func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S]) (out S, err error) {
+	defer recovered(&err)
+	own, err := clone(f.flow.shape, t.base)
+	if err != nil {
+		return out, f.unsavable(err)
+	}
+	if n.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.timeout)
+		defer cancel()
+	}
+	return n.fn(ctx, own)
+}
+
+// recovered turns a panic into an error.
+func recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = &PanicError{Value: value, Stack: debug.Stack()}
+	}
+}
+
+// failed leaves the task ready, to be entered again by the next resume.
+func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
+	bad := v.BadAnswers()
+	f.sess.refused(bad)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.attempt++
+	t.dirty = true
+	for _, r := range v.Records() {
+		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
+			err = errors.Join(err, f.keep(r, nil))
+		}
+	}
+	if _, inner := errors.AsType[*NodeError](err); inner {
+		return err
+	}
+	address, parseErr := fermata.ParseAddress(v.Address)
+	return &NodeError{Run: f.sess.run, Address: address, Err: errors.Join(err, parseErr)}
+}
+
+// keep stages an interrupt. It is called with the lock held.
+func (f *frame[S]) keep(r *visit.Record, info any) error {
+	c, err := f.sess.keep(r, info)
+	if err != nil {
+		return &fermata.EncodeError{What: "the interrupt at " + r.Address, Err: err}
+	}
+	f.pending = append(f.pending, c)
+	return nil
+}
+
+// waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
+// no longer fresh.
+func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) error {
+	f.sess.refused(v.BadAnswers())
+	left := v.Left(signals)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	mine := make(map[string]bool)
+	for _, s := range signals {
+		r := s.Record
+		if r.Visit == t.place || mine[r.Parent] { // the second: a composite of this node around what is inside it
+			mine[r.ID] = true
+			if err := f.keep(r, s.Info); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range left {
+		if r.Kind == "" && !r.Composite {
+			return unanswered(r)
+		}
+		r.Status = visit.Withdrawn
+		if err := f.keep(r.Settle(visit.Withdrawn), nil); err != nil {
+			return err
+		}
+	}
+	for _, r := range v.Records() {
+		if r.Fresh {
+			r.Fresh = false
+			if err := f.keep(r, nil); err != nil {
+				return err
+			}
+		}
+	}
+	t.status, t.signals, t.dirty = taskWaiting, signals, true
+	return nil
+}
+
+func unanswered(r *visit.Record) error {
+	return fmt.Errorf("%w: %s at %s", ErrUnanswered, r.ID, r.Address)
+}
+
+// finished keeps the result of a node until the step is over. Its JSON is made here, so that a state which cannot be saved
+// is a failure of the node that made it.
+func (f *frame[S]) finished(t *task[S], v *visit.Visit, out *S) error {
+	changed := diff(f.flow.shape, t.base, out)
+	data := make([][]byte, len(changed))
+	if f.sess.store != nil && !f.sess.saveOnHold {
+		for k, i := range changed {
+			var err error
+			if data[k], err = encodeField(f.flow.shape, &f.flow.shape.fields[i], out); err != nil {
+				return f.unsavable(err)
+			}
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range v.Records() {
+		status, err := lastStatus(r)
+		if err != nil {
+			return err
+		}
+		if err := f.keep(r.Settle(status), nil); err != nil {
+			return err
+		}
+	}
+	f.remove(v.Parts()...)
+	f.remove(f.sess.inside(t.place)...)
+	t.status, t.result, t.changed, t.data, t.dirty = taskFinished, out, changed, data, true
+	return nil
+}
+
+// lastStatus is what becomes of an interrupt when its visit is over: a place that only contained others is answered with
+// them, a question that the node no longer needed is withdrawn.
+func lastStatus(r *visit.Record) (visit.Status, error) {
+	switch {
+	case r.Status != visit.Open:
+		return r.Status, nil
+	case r.Composite:
+		return visit.Answered, nil
+	case r.Kind != "":
+		return visit.Withdrawn, nil
+	}
+	return "", unanswered(r)
+}

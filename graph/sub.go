@@ -1,0 +1,108 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Sub adds a node that runs another graph. in makes its state of the outer one, out puts its final state back; both must go
+// by their arguments alone. The nodes of the inner graph have addresses below that of the node; what is done in it is not
+// done again, whichever of its questions is answered when.
+func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out func(S, T) S, options ...NodeOption) {
+	n := &node[S]{name: name}
+	if flow != nil && in != nil && out != nil {
+		n.sub = flow
+		n.fn = func(ctx context.Context, state S) (S, error) {
+			inner, err := flow.within(ctx, visit.From(ctx), in(state))
+			if err != nil {
+				return state, err
+			}
+			return out(state, inner), nil
+		}
+	}
+	g.add(n, options)
+}
+
+// within runs the graph as a part of the visit that scope is in.
+func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, error) {
+	var zero S
+	s, ok := scope.Host.(*session)
+	if !ok {
+		return zero, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
+	}
+	if err := scope.Claim("graph"); err != nil {
+		return zero, err
+	}
+	f, err := fl.frameAt(s, scope.At(), scope.FullAddress(), input)
+	if err != nil {
+		return zero, err
+	}
+	if !f.done {
+		if err := f.run(ctx); err != nil {
+			return zero, err
+		}
+	}
+	return clone(fl.shape, f.state)
+}
+
+// Each adds a node that does work for every item of a list, all at the same time. Every item has its own address, may ask on
+// its own, and is not worked on again once it is done. collect gets the results in the order of the items. items and
+// collect must go by their arguments alone.
+func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
+	n := &node[S]{name: name, fanOut: true}
+	if items != nil && work != nil && collect != nil {
+		n.fn = func(ctx context.Context, state S) (S, error) {
+			results, err := each(ctx, g.parallel, items(state), work)
+			if err != nil {
+				return state, err
+			}
+			return collect(state, results), nil
+		}
+	}
+	g.add(n, options)
+}
+
+// EachFlow is [Each] with a graph as the work: every item is the state of a graph of its own.
+func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[T], collect func(S, []T) S, options ...NodeOption) {
+	if flow == nil {
+		g.add(&node[S]{name: name, fanOut: true}, options)
+		return
+	}
+	Each(g, name, items, func(ctx context.Context, item T) (T, error) {
+		return flow.within(ctx, visit.From(ctx), item)
+	}, collect, options...)
+	g.nodes[len(g.nodes)-1].sub = flow
+}
+
+func each[T, R any](ctx context.Context, limit int, items []T, work func(context.Context, T) (R, error)) ([]R, error) {
+	results := make([]R, len(items))
+	errs := make([]error, len(items))
+	var slots chan struct{}
+	if limit > 0 {
+		slots = make(chan struct{}, limit)
+	}
+	var wg sync.WaitGroup
+	for i, item := range items {
+		if slots != nil {
+			slots <- struct{}{}
+		}
+		wg.Go(func() {
+			segment := fermata.Segment{Type: fermata.SegmentItem, ID: strconv.Itoa(i)}
+			results[i], errs[i] = fermata.DoAt(ctx, segment, func(ctx context.Context) (result R, err error) {
+				defer recovered(&err)
+				return work(ctx, item)
+			})
+			if slots != nil {
+				<-slots
+			}
+		})
+	}
+	wg.Wait()
+	return results, errors.Join(errs...)
+}

@@ -1,0 +1,129 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// repository is the root of the working tree.
+func repository(t *testing.T) fs.FS {
+	t.Helper()
+	root := os.DirFS(filepath.Join("..", ".."))
+	mod, err := fs.ReadFile(root, "go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(mod), "module "+module+"\n") {
+		t.Fatalf("go.mod does not start with module %s", module)
+	}
+	return root
+}
+
+func TestImports_FollowTheHousePlan(t *testing.T) {
+	pkgs, err := load(repository(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range check(pkgs) {
+		t.Error(problem)
+	}
+}
+
+func TestFloors_PointDownOnlyAndGiveReasons(t *testing.T) {
+	var below []string
+	for _, f := range floors {
+		if slices.Contains(below, f.pkg) {
+			t.Errorf("%s has two rows", f.pkg)
+		}
+		below = append(below, f.pkg)
+		for _, pattern := range f.may {
+			if pattern != anyPublic && pattern != anyPackage && !slices.Contains(below, pattern) {
+				t.Errorf("%s may import %s, which is no row before it", f.pkg, pattern)
+			}
+		}
+		if f.why == "" {
+			t.Errorf("floors: %s has no reason", f.pkg)
+		}
+	}
+	for _, n := range needs {
+		if _, ok := floorOf(n.pkg); !ok || n.why == "" {
+			t.Errorf("needs: %s of %s has no floor or no reason", n.module, n.pkg)
+		}
+	}
+	for _, s := range testSupports {
+		if _, ok := floorOf(s.pkg); !ok || s.why == "" {
+			t.Errorf("testSupports: %s has no floor or no reason", s.pkg)
+		}
+	}
+}
+
+func TestCheck_FindsWhatLeavesThePlan(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, imports string
+		want          string // part of the one problem; empty for none
+	}{
+		"down":                            {"graph/run.go", module + "/store", ""},
+		"down to the root package":        {"graph/run.go", module, ""},
+		"down to a subtree":               {"fermata.go", module + "/internal/ident", ""},
+		"up":                              {"store/store.go", module + "/graph", "store/store.go:3: store must not import graph: the port behind which"},
+		"up to the root package":          {"internal/ident/ident.go", module, "internal/ident must not import .:"},
+		"up out of internal":              {"internal/ident/ident.go", module + "/store", "internal/ident must not import store:"},
+		"sideways":                        {"store/sqlite/sqlite.go", module + "/store/memory", "store/sqlite must not import store/memory:"},
+		"a port does not allow its kind":  {"graph/run.go", module + "/store/sqlite", "graph must not import store/sqlite:"},
+		"a name that only starts alike":   {"gate/gate.go", module + "/graphics", "gate must not import graphics:"},
+		"another module of the workspace": {"graph/run.go", module + "/bench", "graph must not import bench:"},
+		"the longest pattern counts":      {"provider/inproc/inproc.go", module + "/graph", ""},
+		"the shorter pattern otherwise":   {"provider/claude/claude.go", module + "/graph", "provider/claude must not import graph:"},
+		"example, public":                 {"examples/hello/main.go", module + "/store/sqlite", ""},
+		"example, internal":               {"examples/hello/main.go", module + "/internal/ident", "examples/hello must not import internal/ident:"},
+		"command":                         {"cmd/fermata/main.go", module + "/internal/ident", ""},
+		"no row":                          {"misc/misc.go", "fmt", "misc: this package has no floor. Add it to floors"},
+		"third party, needed":             {"store/sqlite/sqlite.go", "modernc.org/sqlite/lib", ""},
+		"third party, not needed":         {"graph/run.go", "modernc.org/sqlite", "graph must not import modernc.org/sqlite: whoever imports Fermata"},
+		"third party, name starts alike":  {"store/sqlite/sqlite.go", "modernc.org/sqlite3", "store/sqlite must not import modernc.org/sqlite3:"},
+		"cgo":                             {"store/memory/memory.go", "C", "store/memory must not import C:"},
+		"testing":                         {"graph/run.go", "testing", "graph must not import testing: it is no test"},
+		"below testing":                   {"graph/run.go", "testing/synctest", "graph must not import testing/synctest:"},
+		"testing in a suite":              {"store/storetest/suite.go", "testing", ""},
+		"a test":                          {"graph/run_test.go", module + "/store/memory", ""},
+		"testdata":                        {"graph/testdata/x.go", module + "/server", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := "package p\n\nimport _ \"" + test.imports + "\"\n"
+			pkgs, err := load(fstest.MapFS{test.file: {Data: []byte(source)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems := check(pkgs)
+			if test.want == "" {
+				if len(problems) != 0 {
+					t.Errorf("problems where there are none: %q", problems)
+				}
+				return
+			}
+			if len(problems) != 1 || !strings.Contains(problems[0], test.want) {
+				t.Errorf("problems = %q, want one with %q", problems, test.want)
+			}
+		})
+	}
+}
+
+func TestLoad_LeavesOtherModulesAlone(t *testing.T) {
+	pkgs, err := load(fstest.MapFS{
+		"go.mod":        {Data: []byte("module " + module + "\n")},
+		"fermata.go":    {Data: []byte("package fermata\n")},
+		"bench/go.mod":  {Data: []byte("module " + module + "/bench\n")},
+		"bench/main.go": {Data: []byte("package main\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) != 1 || pkgs[0].dir != "." {
+		t.Errorf("loaded %v, want the root package alone", pkgs)
+	}
+}

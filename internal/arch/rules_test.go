@@ -1,0 +1,97 @@
+package arch
+
+// module is the path that this module's packages start with. In the tables a package is written without it, "." is the
+// root package, and a trailing "/..." stands for a whole subtree. The row with the longest matching pattern counts.
+const module = "github.com/fermata-go/fermata"
+
+// Patterns for those that stand above everything else.
+const (
+	anyPublic  = "<public>" // every package that a user of the module could import too
+	anyPackage = "..."
+)
+
+// A floor says what one package may import of this module.
+type floor struct {
+	pkg string
+	may []string
+	why string
+}
+
+// floors is the house plan, from the ground up. A row may name only itself and rows before it: imports point down.
+var floors = []floor{
+	{"internal/...", may("internal/..."), "what no user may import; the vocabulary itself uses it, so it cannot know the vocabulary"},
+	{".", may("internal/..."), "the vocabulary: everything stands on it, so it stands on nothing"},
+
+	{"store", may(".", "internal/..."), "the port behind which state is kept; it knows no engine, so that any engine may use it"},
+	{"store/storetest", may("store"), "the suite sees a store only through the port, as the engine does"},
+	{"store/memory", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/sqlite", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/redis", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+
+	{"graph", may(".", "store", "internal/..."), "the engine saves through the store's port and never learns which store it is"},
+	{"gate", may(".", "graph", "internal/..."), "approval nodes are ordinary nodes: what they need, an author's own node can have too"},
+	{"tool", may(".", "graph", "internal/..."), "a tool works without an agent and without a model"},
+	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume as graphs do"},
+	{"agent/...", may(".", "tool", "agent", "internal/..."), "a vendor's model knows the agent's port, not the engine"},
+
+	{"provider", may(".", "store", "internal/..."), "the port to whatever executes runs; our own engine is one provider among others"},
+	{"provider/providertest", may(".", "store", "provider"), "the suite sees a provider only through the port, as the executor does"},
+	{"provider/inproc", may(".", "store", "graph", "gate", "tool", "agent", "provider", "internal/..."), "the one provider that is our own engine"},
+	{"provider/...", may(".", "store", "provider", "internal/..."), "an adapter speaks its peer's protocol and knows nothing of our engine"},
+
+	{"desk", may(".", "store", "internal/..."), "pure rules over store types: requests and decisions do not depend on who executes"},
+	{"policy", may(".", "store", "internal/..."), "rules are judged without a run, so they can be simulated and explained"},
+	{"audit", may(".", "store", "internal/..."), "the record must be verifiable without the parts that it records"},
+	{"analytics", may(".", "store", "internal/..."), "questions to the stored history; asking them runs nothing"},
+	{"dialog", may(".", "store", "internal/..."), "speaks to an end user on behalf of any agent, so it knows none of them"},
+
+	{"executor", may(".", "store", "provider", "desk", "policy", "audit", "internal/..."), "the only writer of run status; providers come to it through the port"},
+
+	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},
+	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of the request row, like any channel"},
+	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
+	{"server", may(".", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
+
+	{"examples/...", may(anyPublic), "an example shows what a user can do, so it has what a user has"},
+	{"cmd/...", may(anyPackage), "wires everything together and is imported by nobody"},
+}
+
+// A need is a third-party module that one package may import.
+type need struct {
+	pkg    string
+	module string
+	why    string
+}
+
+// needs lists every third-party module outside of tests. Whoever imports Fermata gets these along with it.
+var needs = []need{
+	{"internal/...", "github.com/google/jsonschema-go", "the root package may need it, so what the root package is built from may too"},
+	{".", "github.com/google/jsonschema-go", "a kind derives the schemas of its question and its answer from Go types"},
+	{"graph", "github.com/google/jsonschema-go", "answers are checked against their kind before anything runs"},
+	{"gate", "github.com/google/jsonschema-go", "a gate's question and answer are kinds"},
+	{"tool", "github.com/google/jsonschema-go", "a tool tells the model the schema of its arguments"},
+	{"agent", "github.com/google/jsonschema-go", "an agent hands the schemas of its tools to the model"},
+	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
+
+	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
+	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
+	{"audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
+
+	{"store/storetest", "pgregory.net/rapid", "test support: the port's rules are checked as properties"},
+	{"store/storetest", "github.com/google/go-cmp", "test support: says what differs"},
+}
+
+// A testSupport row names a package which is no test but may import testing.
+type testSupport struct {
+	pkg string
+	why string
+}
+
+// testSupports are the exceptions to: what a program links must not register test flags or take a *testing.T.
+var testSupports = []testSupport{
+	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
+	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},
+}
+
+func may(patterns ...string) []string { return patterns }

@@ -1,0 +1,326 @@
+package visit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata/internal/ident"
+)
+
+// Status is where an interrupt stands.
+//
+//	Open ──answer──▶ Answered
+//	  ▲└──the node no longer asks──▶ Withdrawn ──it asks the same again──┐
+//	  └──────────────────────────────────────────────────────────────────┘
+type Status string
+
+// The states of an interrupt.
+const (
+	Open      Status = "open"
+	Answered  Status = "answered"
+	Withdrawn Status = "withdrawn"
+)
+
+// Record is an interrupt as it is stored.
+type Record struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	// Visit and Rel are the place that asked, Key what tells apart several questions there.
+	Visit string `json:"visit"`
+	Rel   string `json:"rel,omitempty"`
+	Key   string `json:"key"`
+	Kind  string `json:"kind,omitempty"`
+	// Data is the question, State what the asking code wants back when it goes on.
+	Data  json.RawMessage `json:"data,omitempty"`
+	State json.RawMessage `json:"state,omitempty"`
+	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
+	Composite bool   `json:"composite,omitempty"`
+	Parent    string `json:"parent,omitempty"`
+	Status    Status `json:"status"`
+	// Seq is the order in which the run's interrupts were raised.
+	Seq int64 `json:"seq"`
+	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Fresh  bool            `json:"fresh,omitempty"`
+}
+
+// Place is where the record stands within the run.
+func (r *Record) Place() string { return Join(r.Visit, r.Rel) }
+
+// Settle returns the record without what only an open one needs: after it is settled it only serves to say so.
+func (r *Record) Settle(status Status) *Record {
+	return &Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq}
+}
+
+// Signal is the error that stops a node: the wish to wait here.
+type Signal struct {
+	Record *Record
+	// Info is the question as the Go value that was asked, if it was asked in this process.
+	Info any
+	// Subs are the interrupts that a composite bundles.
+	Subs []*Signal
+}
+
+func (s *Signal) Error() string {
+	if s.Record.Kind != "" {
+		return fmt.Sprintf("fermata: %s waits for an answer of kind %s", s.Record.Address, s.Record.Kind)
+	}
+	return fmt.Sprintf("fermata: %s waits for an answer", s.Record.Address)
+}
+
+// Rerun is a legacy interrupt, which does not know its address yet.
+type Rerun struct{ Extra any }
+
+func (r *Rerun) Error() string { return "fermata: interrupt and rerun" }
+
+// BadAnswer says that code found an answer of a type it cannot use.
+type BadAnswer struct {
+	ID  string
+	Err error
+}
+
+// Ask looks for the answer to a question of some kind at this place. It returns the answered record, or the signal with
+// which the node must stop. The same question asked for the nth time at one place in one visit is the same interrupt.
+func (s *Scope) Ask(kind, digest string, data json.RawMessage, info any) (*Record, *Signal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, nil, ErrEnded
+	}
+	key := kind + "." + digest
+	key += order(s.count(slot(s.Rel, key)))
+	r := s.records[slot(s.Rel, key)]
+	if r == nil {
+		r = s.newRecord(key, kind)
+		r.Data = data
+		s.remember(r)
+	}
+	if r.Status == Answered {
+		return r, nil, nil
+	}
+	if r.Status == Withdrawn {
+		r.Status, r.Data = Open, data
+	}
+	signal := &Signal{Record: r, Info: info}
+	if s.raised == nil {
+		s.raised = make(map[string]*Signal)
+	}
+	s.raised[r.ID] = signal
+	return nil, signal, nil
+}
+
+func (s *Scope) newRecord(key, kind string) *Record {
+	return &Record{
+		ID:      ident.Derive("int", s.Host.Run(), s.Place, s.Rel, key),
+		Address: s.FullAddress(), Visit: s.Place, Rel: s.Rel, Key: key, Kind: kind, Status: Open,
+	}
+}
+
+// Interrupt returns the signal for an interrupt without a kind. As long as the last one at this place is open it is that
+// one again, with the question and state it has now; after an answer it is a new one.
+func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal) (*Signal, error) {
+	if err := s.Claim("interrupt"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, n := s.last()
+	if last == nil || last.Status != Open {
+		last = s.newRecord(order(n+1), "")
+		s.remember(last)
+	}
+	last.Data, last.State, last.Composite = data, state, len(subs) > 0
+	for _, sub := range subs {
+		if sub.Record.Parent == "" {
+			sub.Record.Parent = last.ID
+		}
+	}
+	return &Signal{Record: last, Info: info, Subs: subs}, nil
+}
+
+// last returns the newest interrupt without a kind at this place, and how many there were. It is called with the lock held.
+func (s *Scope) last() (*Record, int) {
+	var last *Record
+	n := 0
+	for r := s.records[slot(s.Rel, order(1))]; r != nil; r = s.records[slot(s.Rel, order(n+1))] {
+		last, n = r, n+1
+	}
+	return last, n
+}
+
+// Last returns a copy of the newest interrupt without a kind at this place, or nil.
+func (s *Scope) Last() *Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, _ := s.last()
+	if last == nil {
+		return nil
+	}
+	dup := *last
+	return &dup
+}
+
+// Interrupted reports whether this very place has asked anything in this visit before.
+func (s *Scope) Interrupted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if r.Rel == s.Rel {
+			return true
+		}
+	}
+	return false
+}
+
+// Refuse opens an answered interrupt again because its answer cannot be used, and returns the signal to wait on with it.
+func (s *Scope) Refuse(id string, err error) *Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if r.ID == id && r.Status == Answered {
+			r.Status, r.Answer = Open, nil
+			s.bad = append(s.bad, &BadAnswer{ID: id, Err: err})
+			return &Signal{Record: r}
+		}
+	}
+	return nil
+}
+
+// BadAnswers returns what was refused in this entry.
+func (v *Visit) BadAnswers() []*BadAnswer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.bad
+}
+
+// Collect takes the error that a node returned apart. If every leaf is an interrupt it returns the signals; if any is not,
+// it returns nothing but plain, because a plain error wins. A legacy interrupt becomes one at this place.
+func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
+	for _, leaf := range leaves(nil, err) {
+		switch leaf := leaf.(type) {
+		case *Signal:
+			signals = append(signals, leaf)
+		case *Rerun:
+			signal, failed := s.rerun(leaf)
+			if failed != nil {
+				return nil, failed
+			}
+			signals = append(signals, signal)
+		default:
+			return nil, err
+		}
+	}
+	return signals, nil
+}
+
+// leaves lists the errors that err is made of.
+func leaves(found []error, err error) []error {
+	switch e := err.(type) {
+	case *Signal, *Rerun:
+		return append(found, err)
+	case interface{ Unwrap() []error }:
+		if parts := e.Unwrap(); len(parts) > 0 {
+			for _, part := range parts {
+				found = leaves(found, part)
+			}
+			return found
+		}
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return leaves(found, inner)
+		}
+	}
+	return append(found, err)
+}
+
+func (s *Scope) rerun(legacy *Rerun) (*Signal, error) {
+	var data json.RawMessage
+	if legacy.Extra != nil {
+		var err error
+		if data, err = json.Marshal(legacy.Extra); err != nil {
+			return nil, fmt.Errorf("fermata: cannot keep the extra of an interrupt at %s: %w", s.FullAddress(), err)
+		}
+	}
+	return s.Interrupt(data, nil, legacy.Extra)
+}
+
+// Wait is the error that waits for all of the signals.
+func Wait(signals []*Signal) error {
+	if len(signals) == 1 {
+		return signals[0]
+	}
+	errs := make([]error, len(signals))
+	for i, s := range signals {
+		errs[i] = s
+	}
+	return errors.Join(errs...)
+}
+
+// Flatten returns the signals and everything they bundle, outer ones first, each record once.
+func Flatten(signals []*Signal) []*Signal {
+	var flat []*Signal
+	seen := make(map[*Record]bool, len(signals))
+	var walk func([]*Signal)
+	walk = func(list []*Signal) {
+		for _, s := range list {
+			if !seen[s.Record] {
+				seen[s.Record] = true
+				flat = append(flat, s)
+			}
+			walk(s.Subs)
+		}
+	}
+	walk(signals)
+	return flat
+}
+
+// ErrSwallowed says that a node asked and then went on as if it had not.
+var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned")
+
+// Swallowed returns an error if a question that was asked in this entry is not among the signals that the node returned.
+func (v *Visit) Swallowed(returned []*Signal) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.raised) == 0 {
+		return nil
+	}
+	known := make(map[string]bool, len(returned))
+	for _, s := range returned {
+		known[s.Record.ID] = true
+	}
+	for id, s := range v.raised {
+		if !known[id] {
+			return fmt.Errorf("%w: %s asked (kind %s) and must return the error it got", ErrSwallowed, s.Record.Address, s.Record.Kind)
+		}
+	}
+	return nil
+}
+
+// Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
+func (v *Visit) Left(returned []*Signal) []*Record {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known := make(map[*Record]bool, len(returned))
+	for _, s := range returned {
+		known[s.Record] = true
+	}
+	var left []*Record
+	for _, r := range v.records {
+		if r.Status == Open && !known[r] {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// Records returns every interrupt of this visit.
+func (v *Visit) Records() []*Record {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]*Record, 0, len(v.records))
+	for _, r := range v.records {
+		all = append(all, r)
+	}
+	return all
+}

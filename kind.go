@@ -1,0 +1,209 @@
+package fermata
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Kind is a named sort of question: what is asked is a Q, what comes back is an A, and both have a JSON Schema derived from
+// the Go type, from which forms are made and against which answers are checked.
+//
+// An answer is an A, or JSON that is one. If A (or a type in it) implements [Choices], only the listed values pass; if A
+// implements [Validator], its Validate has the last word.
+type Kind[Q, A any] struct {
+	name             string
+	question, answer schema
+}
+
+// Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
+type Choices interface{ Choices() []string }
+
+// Validator is implemented by answers that a JSON Schema cannot check alone. [ValidatorFor] also sees the question.
+type Validator interface{ Validate() error }
+
+// ValidatorFor is implemented by answers that are right or wrong only for what was asked.
+type ValidatorFor[Q any] interface{ ValidateFor(question Q) error }
+
+// AnyKind is a kind whose types are not known where it is used.
+type AnyKind interface {
+	// Name is unique in a program.
+	Name() string
+	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
+	QuestionSchema() json.RawMessage
+	AnswerSchema() json.RawMessage
+	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
+	Check(question json.RawMessage, answer any) (json.RawMessage, error)
+}
+
+var kinds = struct {
+	sync.RWMutex
+	byName map[string]AnyKind
+}{byName: make(map[string]AnyKind)}
+
+// NewKind makes a kind and registers it under its name, so that an answer which arrives in another process can be checked.
+// It is meant for package variables, and panics if the name is empty or stands for other types already, or if a type has no
+// JSON Schema.
+func NewKind[Q, A any](name string) *Kind[Q, A] {
+	if name == "" {
+		panic("fermata: NewKind: the name is empty")
+	}
+	k := &Kind[Q, A]{name: name, question: schemaFor[Q](name + " question"), answer: schemaFor[A](name + " answer")}
+	kinds.Lock()
+	defer kinds.Unlock()
+	if known, ok := kinds.byName[name]; ok {
+		if same, ok := known.(*Kind[Q, A]); ok {
+			return same
+		}
+		panic(fmt.Sprintf("fermata: NewKind: %q is a %T already, it cannot be a %T too", name, known, k))
+	}
+	kinds.byName[name] = k
+	return k
+}
+
+// LookupKind returns the kind of that name.
+func LookupKind(name string) (AnyKind, bool) {
+	kinds.RLock()
+	defer kinds.RUnlock()
+	k, ok := kinds.byName[name]
+	return k, ok
+}
+
+// Kinds returns all kinds of this program, sorted by name.
+func Kinds() []AnyKind {
+	kinds.RLock()
+	defer kinds.RUnlock()
+	all := make([]AnyKind, 0, len(kinds.byName))
+	for _, name := range slices.Sorted(maps.Keys(kinds.byName)) {
+		all = append(all, kinds.byName[name])
+	}
+	return all
+}
+
+// Name returns the name under which the kind is known to people and programs.
+func (k *Kind[Q, A]) Name() string { return k.name }
+
+// QuestionSchema returns the JSON Schema of Q.
+func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.text) }
+
+// AnswerSchema returns the JSON Schema of A.
+func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.text) }
+
+// Ask asks a person. The first time it returns an error that the node has to return: the run is saved and waits. After the
+// answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question.
+//
+// Several questions may be open at once: ask them all, then return the errors joined.
+func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
+	var answer A
+	scope := visit.From(ctx)
+	if scope == nil {
+		return answer, ErrNoRun
+	}
+	data, err := json.Marshal(question)
+	if err != nil {
+		return answer, &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
+	}
+	sum := sha256.Sum256(data)
+	record, signal, err := scope.Ask(k.name, hex.EncodeToString(sum[:8]), data, question)
+	if err != nil {
+		return answer, err
+	}
+	if signal != nil {
+		return answer, signal
+	}
+	if err := json.Unmarshal(record.Answer, &answer); err != nil {
+		return answer, &AnswerError{ID: record.ID, Kind: k.name, Err: err}
+	}
+	return answer, nil
+}
+
+// Question returns what an interrupt of this kind asks.
+func (k *Kind[Q, A]) Question(i *InterruptCtx) (Q, error) {
+	if i.Kind != k.name {
+		var zero Q
+		return zero, fmt.Errorf("fermata: interrupt %s is of kind %q, not %q", i.ID, i.Kind, k.name)
+	}
+	return InfoAs[Q](i)
+}
+
+// Check returns the answer as JSON if it is an A, a *A, or something with the JSON of one, and fits the question. Anything
+// else is an *AnswerError; nil is no answer.
+func (k *Kind[Q, A]) Check(question json.RawMessage, answer any) (json.RawMessage, error) {
+	data, typed, err := k.decode(answer)
+	if err == nil {
+		err = k.validate(question, typed)
+	}
+	if err != nil {
+		return nil, &AnswerError{Kind: k.name, Err: err}
+	}
+	return data, nil
+}
+
+func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
+	var zero A
+	switch v := answer.(type) {
+	case nil:
+		return nil, zero, errors.New("no answer given")
+	case A:
+		return k.fromTyped(v)
+	case *A:
+		if v == nil {
+			return nil, zero, errors.New("no answer given")
+		}
+		return k.fromTyped(*v)
+	case json.RawMessage:
+		return k.fromJSON(v)
+	}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		return nil, zero, err
+	}
+	return k.fromJSON(data)
+}
+
+// fromTyped leaves out what the Go type has proved already.
+func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
+	data, err := json.Marshal(answer)
+	if err == nil && k.answer.beyondType {
+		err = k.answer.validate(data)
+	}
+	return data, answer, err
+}
+
+func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) {
+	var answer A
+	if err := strictjson.Check(data); err != nil {
+		return nil, answer, err
+	}
+	if err := k.answer.validate(data); err != nil {
+		return nil, answer, err
+	}
+	err := strictjson.Decode(data, &answer)
+	return bytes.Clone(data), answer, err
+}
+
+func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
+	for _, form := range []any{answer, &answer} {
+		if v, ok := form.(Validator); ok {
+			return v.Validate()
+		}
+		if v, ok := form.(ValidatorFor[Q]); ok {
+			var q Q
+			if err := json.Unmarshal(question, &q); err != nil {
+				return fmt.Errorf("the question cannot be read: %w", err)
+			}
+			return v.ValidateFor(q)
+		}
+	}
+	return nil
+}

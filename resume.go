@@ -1,0 +1,88 @@
+package fermata
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+type targetsKey struct{}
+
+// Resume returns a context that answers these interrupts without data. Pass it to the call that resumes the run.
+func Resume(ctx context.Context, interruptIDs ...string) context.Context {
+	targets := make(map[string]any, len(interruptIDs))
+	for _, id := range interruptIDs {
+		targets[id] = nil
+	}
+	return BatchResumeWithData(ctx, targets)
+}
+
+// ResumeWithData returns a context that answers one interrupt. data may be the answer's Go type, a pointer to it,
+// json.RawMessage, or anything that has the same JSON; nil is an answer without data.
+func ResumeWithData(ctx context.Context, interruptID string, data any) context.Context {
+	return BatchResumeWithData(ctx, map[string]any{interruptID: data})
+}
+
+// BatchResumeWithData returns a context that answers several interrupts at once, in addition to those that ctx answers
+// already. The map is copied.
+func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Context {
+	merged := maps.Clone(ResumeTargets(ctx))
+	if merged == nil {
+		merged = make(map[string]any, len(answers))
+	}
+	maps.Copy(merged, answers)
+	return context.WithValue(ctx, targetsKey{}, merged)
+}
+
+// ResumeTargets returns the answers that ctx carries, by interrupt id. It is for engines; the map must not be changed.
+func ResumeTargets(ctx context.Context) map[string]any {
+	targets, _ := ctx.Value(targetsKey{}).(map[string]any)
+	return targets
+}
+
+// GetInterruptState tells the code at the current address whether it has waited here in this visit, and gives back the
+// state it left with [StatefulInterrupt] or [CompositeInterrupt]. A state that is not a T is reported as missing.
+func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState bool, state T) {
+	scope := visit.From(ctx)
+	if scope == nil {
+		return false, false, state
+	}
+	last := scope.Last()
+	if last == nil || last.State == nil {
+		return scope.Interrupted(), false, state
+	}
+	if err := json.Unmarshal(last.State, &state); err != nil {
+		var zero T
+		return true, false, zero
+	}
+	return true, true, state
+}
+
+// GetResumeContext tells the code at the current address whether it may go on: its own interrupt was answered, or one
+// below it was in this resume. hasData is true if its own answer came with data.
+//
+// Data that is not a T is not an answer. Then the code is no target, its question stays open under the same id, and
+// whoever answered gets an [AnswerError]; there is no way to take a no in the wrong type for a yes.
+func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool, data T) {
+	scope := visit.From(ctx)
+	if scope == nil {
+		return false, false, data
+	}
+	last := scope.Last()
+	if last == nil || last.Status != visit.Answered {
+		return scope.Host.Fresh(scope.At()), false, data
+	}
+	if last.Answer == nil {
+		return true, false, data
+	}
+	if err := strictjson.Decode(last.Answer, &data); err != nil {
+		var zero T
+		scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err))
+		return false, false, zero
+	}
+	return true, true, data
+}

@@ -1,0 +1,178 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// now is the database's clock in microseconds, read while the lock is held.
+	now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`
+
+	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
+	loadSQL = `
+SELECT c.version, p.name, p.data
+FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.account = c.account AND p.run = c.run
+WHERE c.account = ?1 AND c.run = ?2`
+
+	// createSQL and advanceSQL are the compare-and-set. They come first in the transaction, which BEGIN IMMEDIATE has made
+	// the only writer, so that a row changed means: nobody has saved since base.
+	createSQL = `
+INSERT INTO checkpoints (account, run, version, updated_at) VALUES (?1, ?2, 1, ` + now + `)
+ON CONFLICT (account, run) DO NOTHING`
+
+	advanceSQL = `
+UPDATE checkpoints SET version = version + 1, updated_at = ` + now + `
+WHERE account = ?1 AND run = ?2 AND version = ?3`
+
+	putSQL = `
+INSERT INTO checkpoint_parts (account, run, name, data) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (account, run, name) DO UPDATE SET data = excluded.data`
+
+	dropSQL = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
+
+	// removeSQL takes the parts along by the foreign key's cascade.
+	removeSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
+)
+
+// maxPart is SQLite's own limit. The driver hands lengths on as 32 bits, so it is checked before they get there.
+const maxPart = 1_000_000_000
+
+// Load returns the newest checkpoint, or [store.ErrNotFound].
+func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	checkpoint, err := s.loadParts(ctx, key)
+	if err != nil {
+		return store.Checkpoint{}, s.fail(ctx, "load from", err)
+	}
+	return checkpoint, nil
+}
+
+func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	rows, err := s.load.QueryContext(ctx, []byte(key.Account), []byte(key.Run))
+	if err != nil {
+		return store.Checkpoint{}, err
+	}
+	defer rows.Close()
+	checkpoint := store.Checkpoint{Parts: map[string][]byte{}}
+	for rows.Next() {
+		var name sql.RawBytes
+		var data []byte
+		if err := rows.Scan(&checkpoint.Version, &name, &data); err != nil {
+			return store.Checkpoint{}, err
+		}
+		if len(name) == 0 {
+			continue // the left join's row for a checkpoint without parts
+		}
+		if data == nil {
+			data = []byte{} // the driver's word for an empty blob
+		}
+		checkpoint.Parts[string(name)] = data
+	}
+	if err := rows.Err(); err != nil {
+		return store.Checkpoint{}, err
+	}
+	if checkpoint.Version == 0 {
+		return store.Checkpoint{}, store.ErrNotFound
+	}
+	return checkpoint, nil
+}
+
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
+func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	err := check(key, delta)
+	if err == nil {
+		err = s.write(ctx, func(tx *sql.Tx) error { return s.apply(ctx, tx, key, base, delta) })
+	}
+	if err != nil {
+		return 0, s.fail(ctx, "save to", err)
+	}
+	return base + 1, nil
+}
+
+// Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
+func (s *Store) Delete(ctx context.Context, key store.Key) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.StmtContext(ctx, s.remove).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
+		return err
+	})
+	if err != nil {
+		return s.fail(ctx, "delete from", err)
+	}
+	return nil
+}
+
+// write runs change in a transaction that is the only writer of the file.
+func (s *Store) write(ctx context.Context, change func(*sql.Tx) error) error {
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	if err := change(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (s *Store) apply(ctx context.Context, tx *sql.Tx, key store.Key, base int64, delta store.Delta) error {
+	account, run := []byte(key.Account), []byte(key.Run)
+	var result sql.Result
+	var err error
+	if base == 0 {
+		result, err = tx.StmtContext(ctx, s.create).ExecContext(ctx, account, run)
+	} else {
+		result, err = tx.StmtContext(ctx, s.advance).ExecContext(ctx, account, run, base)
+	}
+	if err != nil {
+		return err
+	}
+	if changed, err := result.RowsAffected(); err != nil {
+		return err
+	} else if changed == 0 {
+		return store.ErrStale
+	}
+	return s.applyParts(ctx, tx, account, run, delta)
+}
+
+func (s *Store) applyParts(ctx context.Context, tx *sql.Tx, account, run []byte, delta store.Delta) error {
+	drop, put := tx.StmtContext(ctx, s.drop), tx.StmtContext(ctx, s.put)
+	for _, name := range delta.Delete {
+		if _, err := drop.ExecContext(ctx, account, run, []byte(name)); err != nil {
+			return err
+		}
+	}
+	for _, part := range delta.Put {
+		data := part.Data
+		if data == nil {
+			data = []byte{} // nil would be NULL
+		}
+		if _, err := put.ExecContext(ctx, account, run, []byte(part.Name), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses what must not reach the database.
+func check(key store.Key, delta store.Delta) error {
+	if key.Run == "" {
+		return store.ErrKey
+	}
+	for _, name := range delta.Delete {
+		if name == "" {
+			return store.ErrKey
+		}
+	}
+	for _, part := range delta.Put {
+		if part.Name == "" {
+			return store.ErrKey
+		}
+		if len(part.Data) > maxPart {
+			return fmt.Errorf("%w: %d bytes", ErrTooBig, len(part.Data))
+		}
+	}
+	return nil
+}

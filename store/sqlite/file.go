@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "modernc.org/sqlite"
+)
+
+// role is what a connection may do.
+type role string
+
+const (
+	// prober looks at a file that may belong to somebody else. It cannot write even by recovering a journal.
+	prober role = "prober"
+	reader role = "reader"
+	writer role = "writer"
+)
+
+// absolute returns the path to open. Connections are opened again whenever the pool wants, so a path that depends on the
+// working directory of the moment will not do.
+func absolute(path string) (string, error) {
+	switch {
+	case path == "":
+		return "", fmt.Errorf("%w: it is empty", ErrPath)
+	case path == ":memory:":
+		return "", fmt.Errorf("%w: to keep checkpoints in memory use store/memory", ErrPath)
+	case strings.HasPrefix(path, "file:"):
+		return "", fmt.Errorf("%w: want a plain path, not a URI (write ./%s if the file is really called so)", ErrPath, path)
+	case strings.ContainsRune(path, 0):
+		return "", fmt.Errorf("%w: it contains a zero byte", ErrPath)
+	}
+	return filepath.Abs(path)
+}
+
+// create makes an empty file that only its owner may read, unless there is one. SQLite would make it readable for all;
+// its side files (-wal, -shm) take the mode of the main one.
+//
+// It must not run while a Store of this process has the file open, because closing the descriptor would drop that
+// Store's locks. With O_EXCL there is a descriptor only if the file is new, and Open lets nobody in before it is closed.
+func create(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// connect returns a pool for the file. Settings are in the DSN because the pool applies it to each new connection.
+func connect(path string, as role, patience time.Duration) (*sql.DB, error) {
+	connector, err := driver.NewConnector(dsn(path, as, patience))
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func dsn(path string, as role, patience time.Duration) string {
+	q := url.Values{
+		"_busy_timeout": {strconv.FormatInt(patience.Milliseconds(), 10)},
+		"_foreign_keys": {"on"}, // off by default, and parts are deleted by cascade
+		"_synchronous":  {"FULL"},
+		"_defensive":    {"1"},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"}, // do not append the message of an unrelated earlier error
+		// One big checkpoint makes the WAL grow for good unless it has a limit to be cut back to.
+		"_pragma": {"trusted_schema(0)", "journal_size_limit(67108864)"},
+	}
+	// Never mode=rwc: SQLite must not make the file, see create.
+	switch as {
+	case prober:
+		q.Set("mode", "ro")
+		q.Set("_query_only", "1")
+	case reader:
+		q.Set("mode", "rw")
+		q.Set("_query_only", "1")
+	case writer:
+		q.Set("mode", "rw")
+		// A deferred transaction that reads first fails at once with SQLITE_BUSY_SNAPSHOT if somebody else commits before it
+		// writes; the busy timeout is not even consulted.
+		q.Set("_txlock", "immediate")
+	}
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a Windows drive: file:///C:/…
+	}
+	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: q.Encode()}).String()
+}

@@ -1,0 +1,191 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// raw opens a database file like any other program would.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// alter runs statements on a file that no Store has open.
+func alter(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db := raw(t, path)
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// made returns the path of a closed database of ours.
+func made(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	s := mustOpen(t, path)
+	mustSave(t, s, 0, "kept")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func contents(t *testing.T, path string) [sha256.Size]byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(data)
+}
+
+// wantRefused opens the file and checks that nothing was written to it.
+func wantRefused(t *testing.T, path string, want error) {
+	t.Helper()
+	before := contents(t, path)
+	s, err := Open(path)
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), "open "+filepath.Base(path)) {
+		t.Errorf("Open: %v; want %v", err, want)
+	}
+	if errors.Is(err, ErrCorrupt) {
+		t.Errorf("Open: %v; the file is not damaged", err)
+	}
+	if contents(t, path) != before {
+		t.Error("the refused file was written to")
+	}
+}
+
+func TestOpen_ForeignFileIsRefusedAndNotWritten(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		statements []string
+	}{
+		{"no application id", []string{`CREATE TABLE notes (text)`}},
+		{"another application id", []string{`PRAGMA application_id = 42`, `CREATE TABLE notes (text)`}},
+		{"another application id, no tables", []string{`PRAGMA application_id = 42`, `VACUUM`}},
+		{"with a write-ahead log", []string{`PRAGMA journal_mode = WAL`, `CREATE TABLE notes (text)`}},
+		{"with tables of our names", []string{
+			`CREATE TABLE checkpoints (x)`, `CREATE TABLE schema_migrations (version, name, checksum)`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "notes.db")
+			alter(t, path, test.statements...)
+			wantRefused(t, path, ErrForeign)
+		})
+	}
+	t.Run("not a database", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "notes.txt")
+		if err := os.WriteFile(path, []byte(strings.Repeat("Dear diary, ", 500)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantRefused(t, path, ErrForeign)
+	})
+}
+
+func TestOpen_EmptyFileIsTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustSave(t, mustOpen(t, path), 0, "x")
+}
+
+func TestOpen_NewerSchemaIsRefused(t *testing.T) {
+	path := made(t)
+	alter(t, path, `INSERT INTO schema_migrations VALUES (9999, '9999_future.sql', 'x', 0)`)
+	wantRefused(t, path, ErrNewer)
+}
+
+func TestOpen_ChecksumDriftIsRefused(t *testing.T) {
+	path := made(t)
+	alter(t, path, `UPDATE schema_migrations SET checksum = 'other' WHERE version = 1`)
+	wantRefused(t, path, ErrDrift)
+}
+
+func TestOpen_GapInHistoryIsRefused(t *testing.T) {
+	path := made(t)
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alter(t, path, `DELETE FROM schema_migrations WHERE version = 1`,
+		`INSERT INTO schema_migrations VALUES (2, '0002_x.sql', 'x', 0)`)
+	db := raw(t, path)
+	steps = append(steps, newMigration("0002_x.sql", "SELECT 1"))
+	if _, err := inspect(t.Context(), db, steps); !errors.Is(err, ErrDrift) {
+		t.Errorf("inspect: %v; want ErrDrift", err)
+	}
+}
+
+func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
+	path := made(t)
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, path)
+	more := append(slices.Clone(steps), newMigration("next.sql", `CREATE TABLE extra (x) STRICT, WITHOUT ROWID`))
+	if err := migrate(t.Context(), s.writer, more); err == nil {
+		t.Fatal("a migration with an error was applied")
+	}
+	more[len(steps)] = newMigration("next.sql", "CREATE TABLE extra (x INTEGER) STRICT;\nINSERT INTO extra VALUES (1);")
+	for range 2 {
+		if err := migrate(t.Context(), s.writer, more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows int
+	if err := s.writer.QueryRowContext(t.Context(), `SELECT count(*) FROM extra`).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows in the new table, %v; want 1: the migration runs once", rows, err)
+	}
+	wantRun(t, s, 1, "kept")
+	s.Close()
+	wantRefused(t, path, ErrNewer) // by the build that knows one step less
+}
+
+// What was released stays as it is: databases out there remember the checksum. A change is a new file.
+func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
+	released := []string{
+		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",
+	}
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range released {
+		if steps[i].checksum != want {
+			t.Errorf("%s has checksum %s; want %s", steps[i].name, steps[i].checksum, want)
+		}
+	}
+	if len(steps) != len(released) {
+		t.Errorf("%d migrations, %d checksums: add the new one here", len(steps), len(released))
+	}
+}
+
+func TestMigrations_LineEndingsDoNotMatter(t *testing.T) {
+	if unix, dos := newMigration("x", "a\nb\n"), newMigration("x", "a\r\nb\r\n"); unix != dos {
+		t.Errorf("%v and %v should be the same migration", unix, dos)
+	}
+}

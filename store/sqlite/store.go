@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Checkpoints = (*Store)(nil)
+
+// Store keeps checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
+type Store struct {
+	name    string // the file's base name, for errors
+	closed  atomic.Bool
+	writer  *sql.DB
+	readers *sql.DB
+
+	load                               *sql.Stmt // of readers
+	create, advance, put, drop, remove *sql.Stmt // of writer
+}
+
+// busyTimeout is how long a connection waits for a lock of another process.
+const busyTimeout = 5 * time.Second
+
+// opening lets one Open of this process work at a time; create says why.
+var opening sync.Mutex
+
+// Open opens the database at path and makes it if there is none. The directory must exist.
+//
+// The path is a file's name whatever characters it holds; it is not a URI. For a store without a file use store/memory.
+func Open(path string) (*Store, error) {
+	return open(path, busyTimeout)
+}
+
+func open(path string, patience time.Duration) (*Store, error) {
+	name := filepath.Base(path)
+	full, err := absolute(path)
+	if err != nil {
+		return nil, wrap("open", name, err)
+	}
+	opening.Lock()
+	defer opening.Unlock()
+	s := &Store{name: name}
+	if err := s.open(context.Background(), full, patience); err != nil {
+		return nil, wrap("open", name, errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, path string, patience time.Duration) error {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := create(path); err != nil {
+		return err
+	}
+	applied, err := probe(ctx, path, patience, steps)
+	if err != nil {
+		return err
+	}
+	if s.writer, err = connect(path, writer, patience); err != nil {
+		return err
+	}
+	// Writes wait for each other here, where a context can end the wait, and not inside SQLite, where it cannot.
+	s.writer.SetMaxOpenConns(1)
+	if err := enableWAL(ctx, s.writer, patience); err != nil {
+		return err
+	}
+	if applied < len(steps) { // or Open would wait for other writers although it has nothing to write
+		if err := migrate(ctx, s.writer, steps); err != nil {
+			return err
+		}
+	}
+	if s.readers, err = connect(path, reader, patience); err != nil {
+		return err
+	}
+	limit := max(4, runtime.NumCPU())
+	s.readers.SetMaxOpenConns(limit)
+	s.readers.SetMaxIdleConns(limit)
+	return s.prepare(ctx)
+}
+
+// probe returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
+// write to it: setting the journal mode already would.
+func probe(ctx context.Context, path string, patience time.Duration, steps []migration) (applied int, err error) {
+	applied, err = probeAs(ctx, prober, path, patience, steps)
+	// A crash may have left a journal that has to be rolled back before the file can be read. Doing so is no more than
+	// whoever opens the file next would do.
+	if primary := code(err) & 0xff; primary == sqlite3.SQLITE_READONLY || primary == sqlite3.SQLITE_CANTOPEN {
+		applied, err = probeAs(ctx, reader, path, patience, steps)
+	}
+	return applied, err
+}
+
+func probeAs(ctx context.Context, as role, path string, patience time.Duration, steps []migration) (int, error) {
+	db, err := connect(path, as, patience)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	return inspect(ctx, db, steps)
+}
+
+func (s *Store) prepare(ctx context.Context) error {
+	for _, p := range []struct {
+		stmt **sql.Stmt
+		db   *sql.DB
+		text string
+	}{
+		{&s.load, s.readers, loadSQL},
+		{&s.create, s.writer, createSQL},
+		{&s.advance, s.writer, advanceSQL},
+		{&s.put, s.writer, putSQL},
+		{&s.drop, s.writer, dropSQL},
+		{&s.remove, s.writer, removeSQL},
+	} {
+		var err error
+		if *p.stmt, err = p.db.PrepareContext(ctx, p.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close waits for what is under way and closes the file. Later calls of other methods fail with [ErrClosed]; a second
+// Close does nothing.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	var errs []error
+	for _, db := range []*sql.DB{s.readers, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return wrap("close", s.name, err)
+	}
+	return nil
+}
+
+// fail turns what went wrong into what the caller is told.
+func (s *Store) fail(ctx context.Context, op string, err error) error {
+	for _, known := range []error{store.ErrNotFound, store.ErrStale, store.ErrKey} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if s.closed.Load() {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return wrap(op, s.name, withContext(ctx, err))
+}

@@ -124,7 +124,6 @@ type checkpoint struct {
 	byID    map[string]*visit.Record
 	// below lists the parts that belong to something inside a visit.
 	below map[string][]string
-	seq   int64
 }
 
 // read indexes what the store returned. It fails rather than guess.
@@ -177,7 +176,6 @@ func (c *checkpoint) index(name string, data []byte) error {
 		}
 		c.records[record.Visit] = append(c.records[record.Visit], record)
 		c.byID[record.ID] = record
-		c.seq = max(c.seq, record.Seq)
 		return nil
 	}
 	word, place, ok := strings.Cut(name, " ")

@@ -117,10 +117,10 @@ func combine[S any](sh *shape, f *field, base, current, result *S) (merged refle
 	for i, state := range []*S{base, current, result} {
 		values[i] = sh.of(f, reflect.ValueOf(state).Elem())
 	}
-	if same(f, values[1], values[2]) {
-		return merged, errSame
-	}
-	if f.merge == nil {
+	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
+		if same(f, values[1], values[2]) {
+			return merged, errSame
+		}
 		return merged, errConflict
 	}
 	for i := range values { // a merge function may keep or change what it gets

@@ -1,5 +1,167 @@
 package graph_test
 
-import "github.com/fermata-go/fermata/store"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// question is the kind that most tests ask with: any text, any text back.
+var question = fermata.NewKind[string, string]("test-question")
 
 func storeKey(run string) store.Key { return store.Key{Run: run} }
+
+func compile[S any](t testing.TB, g *graph.Graph[S]) *graph.Flow[S] {
+	t.Helper()
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow
+}
+
+// harness runs one run of one flow in one store.
+type harness[S any] struct {
+	t    testing.TB
+	flow *graph.Flow[S]
+	st   store.Checkpoints
+	run  string
+}
+
+func newHarness[S any](t testing.TB, g *graph.Graph[S]) *harness[S] {
+	t.Helper()
+	return &harness[S]{t: t, flow: compile(t, g), st: memory.New(), run: "run"}
+}
+
+func (h *harness[S]) start(input S, options ...graph.Option) (S, error) {
+	return h.flow.Run(h.t.Context(), input, append(options, graph.WithStore(h.st), graph.WithRun(h.run))...)
+}
+
+func (h *harness[S]) resume(options ...graph.Option) (S, error) {
+	return h.flow.Resume(h.t.Context(), h.run, append(options, graph.WithStore(h.st))...)
+}
+
+// waits returns the open interrupts that err announces.
+func (h *harness[S]) waits(err error) []*fermata.InterruptCtx {
+	h.t.Helper()
+	info, ok := fermata.ExtractInterruptInfo(err)
+	if !ok {
+		h.t.Fatalf("the run should wait, but: %v", err)
+	}
+	return info.Interrupts
+}
+
+// answer resumes with one answer to the open interrupt that asks this.
+func (h *harness[S]) answer(open []*fermata.InterruptCtx, asked string, answer any) (S, error) {
+	h.t.Helper()
+	return h.resume(graph.Answer(find(h.t, open, asked).ID, answer))
+}
+
+func find(t testing.TB, open []*fermata.InterruptCtx, asked string) *fermata.InterruptCtx {
+	t.Helper()
+	i := slices.IndexFunc(open, func(ic *fermata.InterruptCtx) bool { return fmt.Sprint(ic.Info) == asked })
+	if i < 0 {
+		t.Fatalf("nobody asks %q, but: %v", asked, infos(open))
+	}
+	return open[i]
+}
+
+func infos(open []*fermata.InterruptCtx) []string {
+	var list []string
+	for _, ic := range open {
+		list = append(list, fmt.Sprint(ic.Info))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func addresses(open []*fermata.InterruptCtx) []string {
+	var list []string
+	for _, ic := range open {
+		list = append(list, ic.Address.String())
+	}
+	return list
+}
+
+// counter counts how often things happened, from any goroutine.
+type counter struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counter) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = make(map[string]int)
+	}
+	c.n[what]++
+}
+
+func (c *counter) of(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[what]
+}
+
+func (c *counter) want(t testing.TB, want map[string]int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for what, n := range want {
+		if c.n[what] != n {
+			t.Errorf("%s happened %d times, want %d", what, c.n[what], n)
+		}
+	}
+}
+
+func wantErr(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("got error %v, want %v", err, target)
+	}
+}
+
+// notes is a state whose fields can be told apart: each node of a test writes its own.
+type notes struct {
+	A, B, C, D string
+	N          int
+	Log        []string
+}
+
+type fn = graph.Func[notes]
+
+// write returns a node that counts itself and writes one field.
+func write(c *counter, name string, field func(*notes) *string) fn {
+	return func(_ context.Context, s notes) (notes, error) {
+		c.add(name)
+		*field(&s) = name
+		return s, nil
+	}
+}
+
+// ask returns a node that counts its entries, asks, and writes the answer into a field.
+func ask(c *counter, name string, field func(*notes) *string) fn {
+	return func(ctx context.Context, s notes) (notes, error) {
+		c.add(name)
+		answer, err := question.Ask(ctx, name+"?")
+		if err != nil {
+			return s, err
+		}
+		*field(&s) = answer
+		return s, nil
+	}
+}
+
+func fieldA(s *notes) *string { return &s.A }
+func fieldB(s *notes) *string { return &s.B }
+func fieldC(s *notes) *string { return &s.C }
+func fieldD(s *notes) *string { return &s.D }

@@ -36,7 +36,6 @@ type session struct {
 	records map[string]*visit.Record
 	info    map[string]any
 	bad     []*fermata.AnswerError
-	seq     int64
 	broken  error
 }
 
@@ -58,7 +57,7 @@ var _ visit.Host = (*session)(nil)
 func newSession(o options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded, staged: make(map[string][]byte), records: make(map[string]*visit.Record)}
 	if loaded != nil {
-		s.version, s.head, s.seq, s.records = loaded.version, loaded.head, loaded.seq, loaded.byID
+		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
 	}
 	return s
 }
@@ -99,7 +98,7 @@ func (s *session) survey() {
 			open = append(open, r)
 		}
 	}
-	slices.SortFunc(open, func(a, b *visit.Record) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(open, visit.Compare)
 	for _, r := range open {
 		for place := r.Place(); place != ""; place, _ = cutPlace(place) {
 			a := s.places[place]
@@ -154,10 +153,6 @@ func (s *session) setStatus(status Status, failure error) error {
 func (s *session) keep(r *visit.Record, info any) (change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Seq == 0 {
-		s.seq++
-		r.Seq = s.seq
-	}
 	if info != nil {
 		s.setInfo(r.ID, info)
 	}
@@ -360,7 +355,7 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 			open = append(open, r)
 		}
 	}
-	slices.SortFunc(open, func(a, b *visit.Record) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(open, visit.Compare)
 	view := viewer{session: s, root: root, seen: make(map[string]*fermata.InterruptCtx)}
 	list := make([]*fermata.InterruptCtx, 0, len(open))
 	for _, r := range open {

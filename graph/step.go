@@ -67,12 +67,12 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	}
 	scope := &visit.Scope{Visit: v}
 	out, err := f.call(visit.With(ctx, scope), n, t)
-	v.End()
 	var signals []*visit.Signal
 	if err != nil {
 		signals, err = scope.Collect(err)
 		signals = visit.Flatten(signals)
 	}
+	v.End()
 	if err == nil {
 		err = v.Swallowed(signals)
 	}

@@ -1,9 +1,11 @@
 package visit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fermata-go/fermata/internal/ident"
 )
@@ -38,8 +40,8 @@ type Record struct {
 	Composite bool   `json:"composite,omitempty"`
 	Parent    string `json:"parent,omitempty"`
 	Status    Status `json:"status"`
-	// Seq is the order in which the run's interrupts were raised.
-	Seq int64 `json:"seq"`
+	// Seq is the order in which one place asked its questions.
+	Seq int `json:"seq"`
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Fresh  bool            `json:"fresh,omitempty"`
@@ -114,7 +116,37 @@ func (s *Scope) newRecord(key, kind string) *Record {
 	return &Record{
 		ID:      ident.Derive("int", s.Host.Run(), s.Place, s.Rel, key),
 		Address: s.FullAddress(), Visit: s.Place, Rel: s.Rel, Key: key, Kind: kind, Status: Open,
+		Seq: s.count(slot(s.Rel, "seq")),
 	}
+}
+
+// Compare orders interrupts by their places, numbers in them as numbers, and at one place as they were asked.
+func Compare(a, b *Record) int {
+	return cmp.Or(natural(a.Place(), b.Place()), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID))
+}
+
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		da, db := digits(a), digits(b)
+		if da > 0 && db > 0 {
+			x, y := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = a[da:], b[db:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits s begins with.
+func digits(s string) int {
+	return len(s) - len(strings.TrimLeft(s, "0123456789"))
 }
 
 // Interrupt returns the signal for an interrupt without a kind. As long as the last one at this place is open it is that

@@ -1,0 +1,165 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/graph"
+)
+
+func pass(_ context.Context, s notes) (notes, error) { return s, nil }
+
+func TestCompile_ReportsEveryMistakeAtOnceByName(t *testing.T) {
+	g := graph.New[notes]("wrong")
+	g.Node("draft", pass)
+	g.Node("draft", pass)
+	g.Node("empty", nil)
+	g.Node("__end__", pass)
+	g.Edge(graph.Start, "draft")
+	g.Edge("draft", "reveiw")
+	g.Node("review", pass)
+	g.Edge("review", graph.End)
+	g.Edge("review", graph.End)
+	g.Branch("draft", nil)
+	g.Branch("drat", func(notes) string { return "" }, "nowhere")
+	g.HoldBefore("finalise")
+	g.HoldAfter("reviw")
+	g.Rename("old", "new")
+	graph.MergeField(g, "Logs", graph.Append[[]string])
+	graph.MergeField(g, "N", graph.Append[[]string])
+	_, err := g.Compile()
+	mistakes, ok := errors.AsType[*graph.CompileError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []struct {
+		code graph.MistakeCode
+		node string
+		text string
+	}{
+		{graph.MistakeDuplicate, "draft", `node "draft" is there twice`},
+		{graph.MistakeNothing, "empty", `node "empty" has no function`},
+		{graph.MistakeName, "__end__", `cannot be named`},
+		{graph.MistakeUnknown, "reveiw", `did you mean "review"?`},
+		{graph.MistakeDuplicate, "review", `the edge from "review" to "__end__" is there twice`},
+		{graph.MistakeNothing, "draft", `the branch from "draft" has no route`},
+		{graph.MistakeNothing, "draft", `the branch from "draft" has no targets`},
+		{graph.MistakeUnknown, "drat", `did you mean "draft"?`},
+		{graph.MistakeUnknown, "nowhere", `leads to "nowhere"`},
+		{graph.MistakeUnknown, "finalise", `a hold names node "finalise"`},
+		{graph.MistakeUnknown, "reviw", `a hold names node "reviw"`},
+		{graph.MistakeUnknown, "new", `a rename names node "new"`},
+		{graph.MistakeMerge, "Logs", `field "Logs", which the state does not have`},
+		{graph.MistakeMerge, "N", `is for []string, the field is a int`},
+	} {
+		if !slices.ContainsFunc(mistakes.Mistakes, func(m graph.Mistake) bool {
+			return m.Code == want.code && m.Node == want.node && strings.Contains(m.Message, want.text)
+		}) {
+			t.Errorf("no mistake %s about %q with %q in:\n%v", want.code, want.node, want.text, err)
+		}
+	}
+}
+
+func TestCompile_FindsNodesWithoutAWay(t *testing.T) {
+	g := graph.New[notes]("ways")
+	for _, name := range []string{"a", "lost", "stuck", "round", "about"} {
+		g.Node(name, pass)
+	}
+	g.Edge(graph.Start, "a")
+	g.Edge("a", graph.End)
+	g.Edge("a", "stuck")
+	g.Edge("a", "round")
+	g.Edge("round", "about")
+	g.Edge("about", "round")
+	g.Edge("lost", graph.End)
+	_, err := g.Compile()
+	mistakes, ok := errors.AsType[*graph.CompileError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	got := map[string]graph.MistakeCode{}
+	for _, m := range mistakes.Mistakes {
+		got[m.Node] = m.Code
+	}
+	want := map[string]graph.MistakeCode{
+		"lost": graph.MistakeUnreachable, "stuck": graph.MistakeDeadEnd, "round": graph.MistakeDeadEnd, "about": graph.MistakeDeadEnd,
+	}
+	for node, code := range want {
+		if got[node] != code {
+			t.Errorf("%s: got %q, want %q", node, got[node], code)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
+	type inner struct{ hidden int }
+	for _, test := range []struct {
+		name string
+		try  func() error
+		want string
+	}{
+		{"unexported field", func() error { return compileState[struct{ hidden string }]() }, "hidden is not exported"},
+		{"channel", func() error { return compileState[struct{ C chan int }]() }, "chan int"},
+		{"function", func() error { return compileState[struct{ F []func() }]() }, "func()"},
+		{"interface", func() error { return compileState[struct{ E error }]() }, "use a concrete type"},
+		{"inside", func() error { return compileState[struct{ M map[string]*inner }]() }, "hidden is not exported"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := test.try()
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want something with %q", err, test.want)
+			}
+		})
+	}
+	_ = inner{}.hidden
+}
+
+func compileState[S any]() error {
+	g := graph.New[S]("state")
+	g.Node("a", func(_ context.Context, s S) (S, error) { return s, nil })
+	g.Edge(graph.Start, "a")
+	g.Edge("a", graph.End)
+	_, err := g.Compile()
+	return err
+}
+
+func TestCompile_TransientFieldsAreAllowed(t *testing.T) {
+	type state struct {
+		Kept string
+		Temp chan int `json:"-"`
+	}
+	if err := compileState[state](); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRun_RouteToAnUndeclaredTargetIsAnErrorAndCanBeMended(t *testing.T) {
+	var c counter
+	build := func(target string) *graph.Graph[notes] {
+		g := graph.New[notes]("route")
+		g.Node("a", write(&c, "a", fieldA))
+		g.Node("b", write(&c, "b", fieldB))
+		g.Edge(graph.Start, "a")
+		g.Branch("a", func(notes) string { return target }, "b", graph.End)
+		g.Edge("b", graph.End)
+		return g
+	}
+	h := newHarness(t, build("elsewhere"))
+	_, err := h.start(notes{})
+	wrong, ok := errors.AsType[*graph.RouteError](err)
+	if !ok || wrong.From != "a" || wrong.To != "elsewhere" {
+		t.Fatalf("got %v", err)
+	}
+	h.flow = compile(t, build("b"))
+	out, err := h.resume()
+	if err != nil || out.B != "b" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	c.want(t, map[string]int{"a": 1, "b": 1})
+}

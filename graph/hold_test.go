@@ -1,0 +1,204 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+)
+
+func heldGraph(c *counter) *graph.Graph[notes] {
+	g := graph.New[notes]("held")
+	g.Node("first", write(c, "first", fieldA))
+	g.Node("danger", func(_ context.Context, s notes) (notes, error) {
+		c.add("danger")
+		s.B = "danger saw " + s.A
+		return s, nil
+	})
+	g.Node("last", write(c, "last", fieldC))
+	g.Edge(graph.Start, "first")
+	g.Edge("first", "danger")
+	g.Edge("danger", "last")
+	g.Edge("last", graph.End)
+	return g
+}
+
+func TestHoldBefore_ShowsTheStateAndTakesItBackEdited(t *testing.T) {
+	var c counter
+	g := heldGraph(&c)
+	g.HoldBefore("danger")
+	h := newHarness(t, g)
+	_, err := h.start(notes{N: 1})
+	open := h.waits(err)
+	c.want(t, map[string]int{"first": 1, "danger": 0})
+	hold := open[0]
+	if hold.Kind != "hold" || hold.Address.String() != "runnable:held;hold:before#danger" || hold.Parent.Address.String() != "runnable:held" {
+		t.Fatalf("got %+v", hold)
+	}
+	state, err := fermata.InfoAs[notes](hold)
+	if err != nil || state.A != "first" || state.N != 1 {
+		t.Fatalf("got %+v, %v", state, err)
+	}
+	state.A = "edited"
+	out, err := h.resume(graph.Answer(hold.ID, state))
+	if err != nil || out.B != "danger saw edited" || out.A != "edited" || out.N != 1 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	c.want(t, map[string]int{"first": 1, "danger": 1, "last": 1})
+}
+
+func TestHold_GoesOnWithoutAnEdit(t *testing.T) {
+	var c counter
+	g := heldGraph(&c)
+	g.HoldBefore("danger")
+	g.HoldAfter("danger")
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	before := h.waits(err)
+	_, err = h.resume(graph.Answer(before[0].ID, nil))
+	after := h.waits(err)
+	c.want(t, map[string]int{"danger": 1, "last": 0})
+	if after[0].Address.String() != "runnable:held;hold:after#danger" || after[0].ID == before[0].ID {
+		t.Fatalf("got %+v", after[0])
+	}
+	_, err = h.resume(graph.Answer(before[0].ID, nil))
+	wantErr(t, err, graph.ErrAlreadyAnswered)
+	out, err := h.resume(graph.Answer(after[0].ID, nil))
+	if err != nil || out.B != "danger saw first" || out.C != "last" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+func TestHoldAfter_TheRouteSeesTheEditedState(t *testing.T) {
+	g := graph.New[notes]("edited-route")
+	var c counter
+	g.Node("plan", write(&c, "plan", fieldA))
+	g.Node("yes", write(&c, "yes", fieldB))
+	g.Node("no", write(&c, "no", fieldC))
+	g.Edge(graph.Start, "plan")
+	g.Branch("plan", func(s notes) string { return s.D }, "yes", "no")
+	g.Edge("yes", graph.End)
+	g.Edge("no", graph.End)
+	g.HoldAfter("plan")
+	h := newHarness(t, g)
+	_, err := h.start(notes{D: "yes"})
+	hold := h.waits(err)[0]
+	state, err := fermata.InfoAs[notes](hold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.D = "no"
+	if _, err := h.resume(graph.Answer(hold.ID, &state)); err != nil {
+		t.Fatal(err)
+	}
+	c.want(t, map[string]int{"yes": 0, "no": 1})
+}
+
+func TestI13_AHoldTakesOnlyAWholeState(t *testing.T) {
+	var c counter
+	g := heldGraph(&c)
+	g.HoldBefore("danger")
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	hold := h.waits(err)[0]
+	for name, wrong := range map[string]any{
+		"a word":         "approved",
+		"part of it":     json.RawMessage(`{"A":"x"}`),
+		"unknown member": json.RawMessage(`{"A":"","B":"","C":"","D":"","N":0,"Log":null,"Force":true}`),
+		"wrong type":     json.RawMessage(`{"A":"","B":"","C":"","D":"","N":"0","Log":null}`),
+	} {
+		_, err := h.resume(graph.Answer(hold.ID, wrong))
+		if _, ok := errors.AsType[*fermata.AnswerError](err); !ok {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	c.want(t, map[string]int{"danger": 0})
+	out, err := h.resume(graph.Answer(hold.ID, json.RawMessage(`{"A":"by JSON","B":"","C":"","D":"","N":0,"Log":null}`)))
+	if err != nil || out.B != "danger saw by JSON" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+func TestHold_SeveralAtOnceAndInASubgraph(t *testing.T) {
+	var c counter
+	inner := heldGraph(&c)
+	inner.HoldBefore("danger")
+	sub := compile(t, inner)
+	g := graph.New[notes]("outer")
+	graph.Sub(g, "left", sub, func(notes) notes { return notes{D: "left"} }, func(s, r notes) notes { s.A = r.B; return s })
+	graph.Sub(g, "right", sub, func(notes) notes { return notes{D: "right"} }, func(s, r notes) notes { s.B = r.B; return s })
+	g.Node("plain", write(&c, "plain", fieldC))
+	for _, name := range []string{"left", "right", "plain"} {
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	g.HoldBefore("plain")
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	want := []string{
+		"runnable:outer;hold:before#plain",
+		"runnable:outer;node:left;hold:before#danger",
+		"runnable:outer;node:right;hold:before#danger",
+	}
+	got := addresses(open)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Fatalf("got %v", got)
+	}
+	// Another process sees the states, too.
+	snapshot, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ic := range snapshot.Interrupts {
+		if ic.Address.String() == want[2] {
+			state, err := fermata.InfoAs[notes](ic)
+			if err != nil || state.D != "right" || state.A != "first" {
+				t.Fatalf("got %+v, %v", state, err)
+			}
+			state.A = "edited"
+			_, err = h.resume(graph.Answer(ic.ID, state))
+			if rest := h.waits(err); len(rest) != 2 {
+				t.Fatalf("got %v", addresses(rest))
+			}
+		}
+	}
+	c.want(t, map[string]int{"first": 2, "danger": 1, "plain": 0})
+	_, err = h.resume()
+	var options []graph.Option
+	for _, ic := range h.waits(err) {
+		options = append(options, graph.Answer(ic.ID, nil))
+	}
+	out, err := h.resume(options...)
+	if err != nil || out.A != "danger saw first" || out.B != "danger saw edited" || out.C != "plain" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+func TestHold_AnEditThatMeetsAnotherChangeIsAConflict(t *testing.T) {
+	var c counter
+	g := graph.New[notes]("race")
+	g.Node("held", write(&c, "held", fieldA))
+	g.Node("asks", ask(&c, "asks", fieldB))
+	g.Edge(graph.Start, "held")
+	g.Edge(graph.Start, "asks")
+	g.Edge("held", graph.End)
+	g.Edge("asks", graph.End)
+	g.HoldBefore("held")
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	hold := open[slices.IndexFunc(open, func(ic *fermata.InterruptCtx) bool { return ic.Kind == "hold" })]
+	_, err = h.answer(open, "asks?", "changed meanwhile")
+	h.waits(err)
+	_, err = h.resume(graph.Answer(hold.ID, notes{B: "edited from the old state"}))
+	if conflict, ok := errors.AsType[*graph.ConflictError](err); !ok || conflict.Field != "B" {
+		t.Fatalf("got %v", err)
+	}
+	c.want(t, map[string]int{"held": 0})
+}

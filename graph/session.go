@@ -210,8 +210,9 @@ func (s *session) flush(ctx context.Context) error {
 		s.broken = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
 	case err != nil:
 		s.broken = &SaveError{Run: s.run, Err: err}
+	default:
+		s.version = version
 	}
-	s.version = version
 	return s.broken
 }
 

@@ -49,7 +49,9 @@ func asking(c *counter) *graph.Graph[innerState] {
 func twoAsking(t testing.TB, c *counter) *graph.Graph[notes] {
 	sub := compile(t, asking(c))
 	g := graph.New[notes]("two")
-	in := func(name string) func(notes) innerState { return func(notes) innerState { return innerState{In: name} } }
+	in := func(name string) func(notes) innerState {
+		return func(notes) innerState { return innerState{In: name} }
+	}
 	graph.Sub(g, "left", sub, in("left"), func(s notes, r innerState) notes { s.A = r.Answer; return s })
 	graph.Sub(g, "right", sub, in("right"), func(s notes, r innerState) notes { s.B = r.Answer; return s })
 	g.Node("join", write(c, "join", fieldC))

@@ -321,6 +321,12 @@ func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
 		saved.Rev = t.rev
 		for k, i := range t.changed {
 			fd := &f.flow.shape.fields[i]
+			if t.data[k] == nil {
+				var err error
+				if t.data[k], err = encodeField(f.flow.shape, fd, t.result); err != nil {
+					return nil, f.unsavable(err)
+				}
+			}
 			saved.Changed = append(saved.Changed, fd.name)
 			changes = append(changes, change{fieldPart(fd.name, t.rev, f.place), t.data[k]})
 		}

@@ -1,0 +1,395 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+// The property: whatever the graph, wherever it waits, in whatever order and portions people answer, and wherever it
+// crashes, it ends as if every answer had been there at once, and nothing is done more often than it should be.
+
+// wide is a state with a field for every node.
+type wide struct {
+	F0, F1, F2, F3, F4, F5, F6, F7 string
+	Round                          int
+}
+
+func (w *wide) field(i int) *string {
+	return []*string{&w.F0, &w.F1, &w.F2, &w.F3, &w.F4, &w.F5, &w.F6, &w.F7}[i]
+}
+
+type nodeKind string
+
+const (
+	plainNode  nodeKind = "plain"
+	askNode    nodeKind = "ask"
+	askBoth    nodeKind = "ask both"
+	askTwice   nodeKind = "ask twice"
+	doNode     nodeKind = "do"
+	eachNode   nodeKind = "each"
+	effectNode nodeKind = "effect"
+	subNode    nodeKind = "sub"
+)
+
+type graphSpec struct {
+	nodes  []nodeSpec
+	rounds int
+}
+
+type nodeSpec struct {
+	kind   nodeKind
+	to     []int
+	routes bool // picks one of to instead of following all
+	sub    *graphSpec
+}
+
+func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
+	n := rapid.IntRange(2, 7-depth*2).Draw(t, label+" size")
+	spec := &graphSpec{nodes: make([]nodeSpec, n), rounds: rapid.IntRange(1, 2).Draw(t, label+" rounds")}
+	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode}
+	if depth < 2 {
+		kinds = append(kinds, subNode, subNode)
+	}
+	for i := range spec.nodes {
+		node := &spec.nodes[i]
+		name := fmt.Sprint(label, ".", i)
+		node.kind = rapid.SampledFrom(kinds).Draw(t, name)
+		if node.kind == subNode {
+			node.sub = drawGraph(t, depth+1, name)
+		}
+		if i < n-1 {
+			node.to = rapid.SliceOfNDistinct(rapid.IntRange(i+1, n-1), 1, min(3, n-1-i), rapid.ID[int]).Draw(t, name+" to")
+			slices.Sort(node.to)
+			node.routes = rapid.Bool().Draw(t, name+" routes")
+		}
+	}
+	for j := 1; j < n; j++ { // everything must be reachable
+		if !slices.ContainsFunc(spec.nodes[:j], func(s nodeSpec) bool { return slices.Contains(s.to, j) }) {
+			spec.nodes[j-1].to = append(spec.nodes[j-1].to, j)
+		}
+	}
+	return spec
+}
+
+// world is what the nodes of a random graph work on.
+type world struct {
+	inline    bool // answers are there at once
+	done      counter
+	mu        sync.Mutex
+	performed map[string]int // effects by key
+}
+
+func answerTo(question string) string { return "answer to " + question }
+
+func (w *world) ask(ctx context.Context, asked string) (string, error) {
+	if w.inline {
+		return answerTo(asked), nil
+	}
+	return question.Ask(ctx, asked)
+}
+
+func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wide] {
+	g := graph.New[wide](name)
+	last := len(spec.nodes) - 1
+	for i, n := range spec.nodes {
+		id := fmt.Sprint("n", i)
+		ancestors := spec.ancestors(i)
+		seen := func(s wide) string {
+			text := fmt.Sprint(name, id, "r", s.Round)
+			for _, a := range ancestors {
+				text += *s.field(a)
+			}
+			return short(text)
+		}
+		if n.kind == subNode {
+			graph.Sub(g, id, w.build(t, n.sub, name+id), func(s wide) wide { return wide{F7: seen(s)} }, func(s, r wide) wide {
+				*s.field(i) = short(seen(s) + *r.field(len(n.sub.nodes) - 1))
+				return spec.counted(s, i)
+			})
+		} else {
+			work := w.work(n.kind, name+id)
+			g.Node(id, func(ctx context.Context, s wide) (wide, error) {
+				result, err := work(ctx, seen(s))
+				if err != nil {
+					return s, err
+				}
+				w.done.add(fmt.Sprint(name, id, "#", s.Round, s.F7))
+				*s.field(i) = short(seen(s) + result)
+				return spec.counted(s, i), nil
+			})
+		}
+		if n.routes && i < last {
+			var targets []string
+			for _, to := range n.to {
+				targets = append(targets, fmt.Sprint("n", to))
+			}
+			g.Branch(id, func(s wide) string { return targets[hash(*s.field(i))%len(targets)] }, targets...)
+			continue
+		}
+		for _, to := range n.to {
+			g.Edge(id, fmt.Sprint("n", to))
+		}
+	}
+	g.Edge(graph.Start, "n0")
+	sink := fmt.Sprint("n", last)
+	g.Branch(sink, func(s wide) string {
+		if s.Round < spec.rounds {
+			return "n0"
+		}
+		return graph.End
+	}, "n0", graph.End)
+	return compile(t, g)
+}
+
+// counted counts the round at the sink.
+func (g *graphSpec) counted(s wide, i int) wide {
+	if i == len(g.nodes)-1 {
+		s.Round++
+	}
+	return s
+}
+
+func (g *graphSpec) ancestors(i int) []int {
+	var found []int
+	for j := range i {
+		if g.leads(j, i) {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+func (g *graphSpec) leads(from, to int) bool {
+	return slices.ContainsFunc(g.nodes[from].to, func(next int) bool { return next == to || next < to && g.leads(next, to) })
+}
+
+func short(text string) string { return fmt.Sprintf("%08x", hash(text)) }
+
+func hash(text string) int {
+	h := fnv.New32a()
+	h.Write([]byte(text))
+	return int(h.Sum32())
+}
+
+// work is what a node of some kind does with what it saw.
+func (w *world) work(kind nodeKind, name string) func(ctx context.Context, seen string) (string, error) {
+	switch kind {
+	case askNode:
+		return func(ctx context.Context, seen string) (string, error) { return w.ask(ctx, seen) }
+	case askBoth:
+		return func(ctx context.Context, seen string) (string, error) {
+			a, errA := w.ask(ctx, seen+"a")
+			b, errB := w.ask(ctx, seen+"b")
+			return a + b, errors.Join(errA, errB)
+		}
+	case askTwice:
+		return func(ctx context.Context, seen string) (string, error) {
+			a, err := w.ask(ctx, seen)
+			if err != nil {
+				return "", err
+			}
+			return w.ask(ctx, seen+a)
+		}
+	case doNode:
+		return func(ctx context.Context, seen string) (string, error) {
+			result, err := fermata.Do(ctx, "work", func(ctx context.Context) (string, error) {
+				w.done.add("do " + name + seen)
+				return short(seen), nil
+			})
+			if err != nil {
+				return "", err
+			}
+			asked, err := fermata.Do(ctx, "asking", func(ctx context.Context) (string, error) { return w.ask(ctx, result) })
+			return result + asked, err
+		}
+	case eachNode:
+		return w.each
+	case effectNode:
+		return w.effect
+	}
+	return func(_ context.Context, seen string) (string, error) { return seen, nil }
+}
+
+// each is a fan-out within a node.
+func (w *world) each(ctx context.Context, seen string) (string, error) {
+	results, errs := make([]string, 3), make([]error, 3)
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Go(func() {
+			results[i], errs[i] = fermata.DoAt(ctx, fermata.Segment{Type: "item", ID: fmt.Sprint(i)}, func(ctx context.Context) (string, error) {
+				if i == 1 {
+					return "quick", nil
+				}
+				return w.ask(ctx, fmt.Sprint(seen, i))
+			})
+		})
+	}
+	wg.Wait()
+	return fmt.Sprint(results), errors.Join(errs...)
+}
+
+func (w *world) effect(ctx context.Context, seen string) (string, error) {
+	ok, err := fermata.Approve(ctx, fermata.Action[string]{Name: "pay", Args: seen})
+	if err != nil {
+		return "", err
+	}
+	return fermata.Effect(ctx, ok, func(_ context.Context, args, key string) (string, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.performed[key]++
+		return "paid " + args, nil
+	})
+}
+
+// decide is what the people of these tests answer. They know the truth about effects.
+func (w *world) decide(ic *fermata.InterruptCtx) any {
+	switch ic.Kind {
+	case fermata.Approval.Name():
+		return fermata.Decision{Verb: fermata.VerbApprove}
+	case fermata.InDoubt.Name():
+		doubt, _ := fermata.InDoubt.Question(ic)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.performed[doubt.Key] == 0 {
+			return fermata.WhatHappened{Happened: false}
+		}
+		var args string
+		_ = json.Unmarshal(doubt.Args, &args)
+		receipt, _ := json.Marshal("paid " + args)
+		return fermata.WhatHappened{Happened: true, Receipt: receipt}
+	}
+	asked, _ := question.Question(ic)
+	return answerTo(asked)
+}
+
+func allowAll(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+	return fermata.Ruling{Verdict: fermata.Allow}, nil
+}
+
+// truth runs the graph with every answer at hand.
+func truth(t testing.TB, spec *graphSpec) (wide, *world) {
+	w := &world{inline: true, performed: make(map[string]int)}
+	out, err := w.build(t, spec, "g").Run(t.Context(), wide{}, graph.WithPolicy(fermata.PolicyFunc(allowAll)), graph.WithRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, w
+}
+
+// play runs the graph to its end, answering in random portions; crash is called before each execution.
+func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *storetest.Faulty, options []graph.Option, crash func()) wide {
+	options = append(options, graph.WithStore(st))
+	crash()
+	out, err := flow.Run(tb.Context(), wide{}, append(options, graph.WithRun("r"))...)
+	for range 1000 {
+		if err == nil {
+			return out
+		}
+		var answers []graph.Option
+		switch info, waits := fermata.ExtractInterruptInfo(err); {
+		case waits:
+			portion := rapid.SliceOfNDistinct(rapid.IntRange(0, len(info.Interrupts)-1), 1, -1, rapid.ID[int]).Draw(t, "portion")
+			for _, i := range portion {
+				answers = append(answers, graph.Answer(info.Interrupts[i].ID, w.decide(info.Interrupts[i])))
+			}
+		case errors.Is(err, storetest.ErrCrashed):
+			st.Restart()
+			answers = append(answers, graph.TakeOver())
+		case errors.Is(err, graph.ErrUnknownRun):
+			out, err = flow.Run(tb.Context(), wide{}, append(options, graph.WithRun("r"))...)
+			continue
+		case errors.Is(err, graph.ErrFinished): // it crashed after its last save
+			snapshot, err := flow.Inspect(tb.Context(), "r", options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return snapshot.State
+		default:
+			t.Fatalf("the run failed: %v", err)
+		}
+		crash()
+		out, err = flow.Resume(tb.Context(), "r", append(answers, options...)...)
+	}
+	t.Fatal("the run does not end")
+	return out
+}
+
+func TestProperty_RandomPartialResumesEndLikeInlineAnswers(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		spec := drawGraph(rt, 0, "g")
+		want, reference := truth(t, spec)
+		w := &world{performed: make(map[string]int)}
+		var options []graph.Option
+		if rapid.Bool().Draw(rt, "save on hold") {
+			options = append(options, graph.SaveOnHold())
+		}
+		got := play(rt, t, w.build(t, spec, "g"), w, storetest.NewFaulty(memory.New()), options, func() {})
+		if d := cmp.Diff(want, got); d != "" {
+			rt.Fatalf("the end differs (-inline +resumed):\n%s", d)
+		}
+		if d := cmp.Diff(reference.done.n, w.done.n); d != "" {
+			rt.Fatalf("work differs (-inline +resumed):\n%s", d)
+		}
+		if len(w.performed) != len(reference.performed) {
+			rt.Fatalf("%d effects, want %d", len(w.performed), len(reference.performed))
+		}
+		for key, n := range w.performed {
+			if n != 1 {
+				rt.Fatalf("effect %s was done %d times", key, n)
+			}
+		}
+	})
+}
+
+func TestProperty_CrashesBetweenAnyTwoWritesLoseAndRepeatNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		spec := drawGraph(rt, 0, "g")
+		want, reference := truth(t, spec)
+		w := &world{performed: make(map[string]int)}
+		st := storetest.NewFaulty(memory.New())
+		var options []graph.Option
+		if rapid.Bool().Draw(rt, "save on hold") {
+			options = append(options, graph.SaveOnHold())
+		}
+		crashes := rapid.IntRange(1, 6).Draw(rt, "crashes")
+		crash := func() {
+			if crashes == 0 || !rapid.Bool().Draw(rt, "crash now") {
+				return
+			}
+			crashes--
+			when := rapid.SampledFrom([]storetest.When{storetest.Before, storetest.After}).Draw(rt, "when")
+			st.CrashSave(st.Saves()+rapid.IntRange(1, 5).Draw(rt, "write"), when)
+		}
+		got := play(rt, t, w.build(t, spec, "g"), w, st, options, crash)
+		if d := cmp.Diff(want, got); d != "" {
+			rt.Fatalf("the end differs (-inline +crashed):\n%s", d)
+		}
+		if len(w.performed) != len(reference.performed) {
+			rt.Fatalf("%d effects, want %d", len(w.performed), len(reference.performed))
+		}
+		for key, n := range w.performed {
+			if n != 1 {
+				rt.Fatalf("effect %s was done %d times", key, n)
+			}
+		}
+		for what, n := range reference.done.n {
+			if w.done.of(what) < n {
+				rt.Fatalf("%s happened %d times, want at least %d", what, w.done.of(what), n)
+			}
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package fermata_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+)
+
+type color string
+
+func (color) Choices() []string { return []string{"red", "green"} }
+
+type paint struct {
+	Color color  `json:"color"`
+	Coats int    `json:"coats,omitempty" jsonschema:"how many coats"`
+	Note  string `json:"note,omitempty"`
+}
+
+func (p paint) Validate() error {
+	if p.Coats > 3 {
+		return errors.New("too thick")
+	}
+	return nil
+}
+
+var painting = fermata.NewKind[string, paint]("test-painting")
+
+func TestKind_SchemasComeFromTheTypes(t *testing.T) {
+	var schema struct {
+		Properties map[string]struct {
+			Type        string
+			Enum        []string
+			Description string
+		}
+		Required             []string
+		AdditionalProperties any
+	}
+	if err := json.Unmarshal(painting.AnswerSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(schema.Properties["color"].Enum, []string{"red", "green"}) || schema.Properties["coats"].Description != "how many coats" ||
+		!slices.Equal(schema.Required, []string{"color"}) {
+		t.Fatalf("got %s", painting.AnswerSchema())
+	}
+}
+
+func TestKind_ChecksAnswers(t *testing.T) {
+	for name, good := range map[string]any{
+		"value":   paint{Color: "red"},
+		"pointer": &paint{Color: "green", Coats: 3},
+		"JSON":    json.RawMessage(`{"color":"red","coats":2}`),
+		"map":     map[string]any{"color": "green"},
+	} {
+		if data, err := painting.Check(nil, good); err != nil || !json.Valid(data) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, bad := range map[string]any{
+		"unlisted choice":        paint{Color: "blue"},
+		"unlisted in JSON":       json.RawMessage(`{"color":"blue"}`),
+		"refused by Validate":    paint{Color: "red", Coats: 4},
+		"refused, as JSON":       json.RawMessage(`{"color":"red","coats":4}`),
+		"unknown member":         json.RawMessage(`{"color":"red","gloss":true}`),
+		"member of other case":   json.RawMessage(`{"color":"red","Note":"x"}`),
+		"nothing":                nil,
+		"half a number":          json.RawMessage(`{"color":"red","coats":1.5}`),
+		"missing choice":         paint{},
+		"not encodable":          func() {},
+		"deeply nested nonsense": json.RawMessage(strings.Repeat("[", 200) + strings.Repeat("]", 200)),
+	} {
+		data, err := painting.Check(nil, bad)
+		wrong, ok := errors.AsType[*fermata.AnswerError](err)
+		if !ok || wrong.Kind != "test-painting" || data != nil {
+			t.Errorf("%s: got %s, %v", name, data, err)
+		}
+	}
+}
+
+func TestKind_KeepsNumbersExactly(t *testing.T) {
+	k := fermata.NewKind[string, map[string]int64]("test-numbers")
+	data, err := k.Check(nil, json.RawMessage(`{"id":9007199254740993}`))
+	if err != nil || string(data) != `{"id":9007199254740993}` {
+		t.Fatalf("got %s, %v", data, err)
+	}
+}
+
+func TestNewKind_OneNameHasOneMeaning(t *testing.T) {
+	if fermata.NewKind[string, paint]("test-painting") != painting {
+		t.Error("the same kind made twice must be the same kind")
+	}
+	for name, try := range map[string]func(){
+		"other types":    func() { fermata.NewKind[string, int]("test-painting") },
+		"no name":        func() { fermata.NewKind[string, int]("") },
+		"no JSON Schema": func() { fermata.NewKind[string, chan int]("test-chan") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			try()
+		}()
+	}
+	if _, ok := fermata.LookupKind("test-chan"); ok {
+		t.Error("a kind that could not be made is registered")
+	}
+}
+
+type tree struct {
+	Label    string `json:"label"`
+	Children []tree `json:"children,omitempty"`
+}
+
+func TestKind_TypesThatContainThemselvesAreCheckedByDecoding(t *testing.T) {
+	k := fermata.NewKind[tree, tree]("test-tree")
+	if _, err := k.Check(nil, json.RawMessage(`{"label":"a","children":[{"label":"b"}]}`)); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Check(nil, json.RawMessage(`{"label":"a","children":[{"lable":"b"}]}`)); err == nil {
+		t.Error("an unknown member was accepted")
+	}
+}
+
+func TestKinds_AreListedByName(t *testing.T) {
+	var names []string
+	for _, k := range fermata.Kinds() {
+		names = append(names, k.Name())
+	}
+	if !slices.IsSorted(names) || !slices.Contains(names, "approval") || !slices.Contains(names, "effect-in-doubt") {
+		t.Fatalf("got %v", names)
+	}
+}

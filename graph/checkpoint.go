@@ -65,7 +65,9 @@ type head struct {
 // savedFrame is the part "frame …".
 type savedFrame struct {
 	Graph string `json:"graph"`
+	// Print is the fingerprint of the graph's form, Shape that of its state.
 	Print string `json:"print"`
+	Shape string `json:"shape"`
 	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
 	Clock  int64                 `json:"clock"`
 	Fields map[string]savedField `json:"fields"`

@@ -251,10 +251,7 @@ func (c *compiler[S]) flow() *Flow[S] {
 // changed goes on in the new code.
 func (c *compiler[S]) fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "graph %q state %s\n", c.name, reflect.TypeFor[S]())
-	for i := range c.shape.fields {
-		fmt.Fprintf(h, "field %q %s\n", c.shape.fields[i].name, c.shape.fields[i].typ)
-	}
+	fmt.Fprintf(h, "graph %q state %s\n", c.name, c.shape.print)
 	for i, n := range c.nodes {
 		fmt.Fprintf(h, "node %q before %t after %t fan-out %t", n.name, slices.Contains(c.before, n.name), slices.Contains(c.after, n.name), n.fanOut)
 		if n.sub != nil {

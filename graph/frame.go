@@ -121,9 +121,6 @@ func (f *frame[S]) start(input S) error {
 // run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
 // knows), or to a failure.
 func (f *frame[S]) run(ctx context.Context) error {
-	if err := f.save(ctx); err != nil {
-		return err
-	}
 	for steps := 0; ; steps++ {
 		ready := f.ready()
 		if len(ready) == 0 && !f.unmerged() {
@@ -347,7 +344,7 @@ func (f *frame[S]) unsavable(err error) error {
 // stageState stages the frame itself and the values of fields that are new or gone.
 func (f *frame[S]) stageState() ([]change, error) {
 	saved := savedFrame{
-		Graph: f.flow.name, Print: f.flow.print, Clock: f.clock, Visits: maps.Clone(f.visits), Done: f.done,
+		Graph: f.flow.name, Print: f.flow.print, Shape: f.flow.shape.print, Clock: f.clock, Visits: maps.Clone(f.visits), Done: f.done,
 		Fields: make(map[string]savedField, len(f.fields)),
 	}
 	for _, n := range f.next {

@@ -37,10 +37,10 @@ type Graph[S any] struct {
 	parallel int
 }
 
-// node is a place in the graph. sub and item are set for the nodes that contain a graph.
+// node is a place in the graph. sub is set for a node that contains a graph, fanOut for one that works on a list.
 type node[S any] struct {
 	name    string
-	fn      Func[S]
+	fn      func(ctx context.Context, state S, parallel int) (S, error)
 	timeout time.Duration
 	sub     subgraph
 	fanOut  bool
@@ -73,7 +73,11 @@ func Timeout(d time.Duration) NodeOption { return func(o *nodeOptions) { o.timeo
 
 // Node adds a node.
 func (g *Graph[S]) Node(name string, fn Func[S], options ...NodeOption) {
-	g.add(&node[S]{name: name, fn: fn}, options)
+	n := &node[S]{name: name}
+	if fn != nil {
+		n.fn = func(ctx context.Context, state S, _ int) (S, error) { return fn(ctx, state) }
+	}
+	g.add(n, options)
 }
 
 func (g *Graph[S]) add(n *node[S], options []NodeOption) {
@@ -116,8 +120,8 @@ func (g *Graph[S]) Rename(old, now string) { g.renames[old] = now }
 // Fields is a saved state: the JSON of each field by its JSON name.
 type Fields = map[string][]byte
 
-// MigrateState registers a function that brings the saved state of an earlier version of the graph up to date. It may
-// change, add and remove fields. It is called when a run goes on whose graph was not this one.
+// MigrateState registers a function that brings a saved state up to date: it may change, add and remove fields. It is called
+// when a run goes on whose state had other fields, or fields of other types.
 func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate = migrate }
 
 // kindHold is the kind of the interrupts that HoldBefore and HoldAfter make.

@@ -60,7 +60,7 @@ func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask
 		return nil, err
 	}
 	f.clock = sf.Clock
-	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Print != fl.print}
+	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
 	if err := loader.fields(); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask
 
 func (fl *Flow[S]) fingerprint() string { return fl.print }
 
-// step goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
+// down goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
 func (fl *Flow[S]) down(place fermata.Address) (inner subgraph, first string, rest fermata.Address) {
 	at := place[:1]
 	rest = place[1:]

@@ -45,7 +45,7 @@ func (f *frame[S]) load(saved *checkpoint) error {
 		}
 		f.next = append(f.next, n)
 	}
-	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Print != f.flow.print}
+	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != f.flow.shape.print}
 	if err := loader.fields(); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ type stateLoader[S any] struct {
 	frame      *frame[S]
 	saved      *checkpoint
 	frameSaved savedFrame
-	changed    bool // the graph is not the one that saved
+	changed    bool // the state had another shape when it was saved
 	states     map[int64]*S
 }
 

@@ -172,6 +172,9 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 	var zero S
 	address := fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String()
 	f, err := fl.frameAt(s, "", address, input)
+	if err == nil && s.loaded == nil {
+		err = f.save(ctx) // from here on nobody else can start a run of this id
+	}
 	if err == nil {
 		err = f.run(ctx)
 	}

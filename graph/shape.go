@@ -2,6 +2,8 @@ package graph
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +20,8 @@ type shape struct {
 	plain bool
 	// whole is true if the state is no struct and so its own only field.
 	whole bool
+	// print is the same for states with the same fields.
+	print string
 }
 
 type field struct {
@@ -34,6 +38,16 @@ const wholeField = "state"
 
 // shapeOf looks at the type once, when the graph is compiled. The mistakes say what could not be saved.
 func shapeOf(t reflect.Type) (*shape, []string) {
+	s, mistakes := fieldsOf(t)
+	h := sha256.New()
+	for i := range s.fields {
+		fmt.Fprintf(h, "%q %s\n", s.fields[i].name, s.fields[i].typ)
+	}
+	s.print = hex.EncodeToString(h.Sum(nil)[:12])
+	return s, mistakes
+}
+
+func fieldsOf(t reflect.Type) (*shape, []string) {
 	s := &shape{byName: make(map[string]int), plain: true}
 	var mistakes []string
 	if t.Kind() != reflect.Struct || hasOwnJSON(t) {
@@ -62,7 +76,7 @@ func shapeOf(t reflect.Type) (*shape, []string) {
 		}
 		f := field{
 			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type),
-			optional: strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
+			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
 		}
 		s.plain = s.plain && f.plain
 		s.byName[name] = len(s.fields)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -27,33 +26,10 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 	if len(ready) == 1 {
 		failures = append(failures, f.enter(ctx, ready[0], false))
 	} else {
-		failures = f.together(ctx, ready)
+		failures = inParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })
 	}
 	failures = append(failures, f.commit(), f.advance())
 	return errors.Join(failures...)
-}
-
-// together enters several nodes at once.
-func (f *frame[S]) together(ctx context.Context, ready []*task[S]) []error {
-	failures := make([]error, len(ready))
-	var slots chan struct{}
-	if f.flow.parallel > 0 {
-		slots = make(chan struct{}, f.flow.parallel)
-	}
-	var wg sync.WaitGroup
-	for i, t := range ready {
-		if slots != nil {
-			slots <- struct{}{}
-		}
-		wg.Go(func() {
-			failures[i] = f.enter(ctx, t, true)
-			if slots != nil {
-				<-slots
-			}
-		})
-	}
-	wg.Wait()
-	return failures
 }
 
 // enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
@@ -105,7 +81,7 @@ func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S]) (out S, err
 		ctx, cancel = context.WithTimeout(ctx, n.timeout)
 		defer cancel()
 	}
-	return n.fn(ctx, own)
+	return n.fn(ctx, own, f.flow.parallel)
 }
 
 // recovered turns a panic into an error.

@@ -18,7 +18,7 @@ func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out fu
 	n := &node[S]{name: name}
 	if flow != nil && in != nil && out != nil {
 		n.sub = flow
-		n.fn = func(ctx context.Context, state S) (S, error) {
+		n.fn = func(ctx context.Context, state S, _ int) (S, error) {
 			inner, err := flow.within(ctx, visit.From(ctx), in(state))
 			if err != nil {
 				return state, err
@@ -57,8 +57,8 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
 	n := &node[S]{name: name, fanOut: true}
 	if items != nil && work != nil && collect != nil {
-		n.fn = func(ctx context.Context, state S) (S, error) {
-			results, err := each(ctx, g.parallel, items(state), work)
+		n.fn = func(ctx context.Context, state S, parallel int) (S, error) {
+			results, err := each(ctx, parallel, items(state), work)
 			if err != nil {
 				return state, err
 			}
@@ -82,27 +82,35 @@ func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[
 
 func each[T, R any](ctx context.Context, limit int, items []T, work func(context.Context, T) (R, error)) ([]R, error) {
 	results := make([]R, len(items))
-	errs := make([]error, len(items))
-	var slots chan struct{}
-	if limit > 0 {
-		slots = make(chan struct{}, limit)
+	errs := inParallel(len(items), limit, func(i int) (err error) {
+		segment := fermata.Segment{Type: fermata.SegmentItem, ID: strconv.Itoa(i)}
+		results[i], err = fermata.DoAt(ctx, segment, func(ctx context.Context) (result R, err error) {
+			defer recovered(&err)
+			return work(ctx, items[i])
+		})
+		return err
+	})
+	return results, errors.Join(errs...)
+}
+
+var errExited = errors.New("graph: the code ended its goroutine with runtime.Goexit")
+
+// inParallel calls fn for 0 to n-1, at most limit at a time if that is not 0, and returns what each returned.
+func inParallel(n, limit int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	if limit == 0 {
+		limit = n
 	}
+	slots := make(chan struct{}, limit)
 	var wg sync.WaitGroup
-	for i, item := range items {
-		if slots != nil {
-			slots <- struct{}{}
-		}
+	for i := range n {
+		slots <- struct{}{}
 		wg.Go(func() {
-			segment := fermata.Segment{Type: fermata.SegmentItem, ID: strconv.Itoa(i)}
-			results[i], errs[i] = fermata.DoAt(ctx, segment, func(ctx context.Context) (result R, err error) {
-				defer recovered(&err)
-				return work(ctx, item)
-			})
-			if slots != nil {
-				<-slots
-			}
+			defer func() { <-slots }()
+			errs[i] = errExited
+			errs[i] = fn(i)
 		})
 	}
 	wg.Wait()
-	return results, errors.Join(errs...)
+	return errs
 }

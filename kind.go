@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -55,8 +56,8 @@ var kinds = struct {
 // It is meant for package variables, and panics if the name is empty or stands for other types already, or if a type has no
 // JSON Schema.
 func NewKind[Q, A any](name string) *Kind[Q, A] {
-	if name == "" {
-		panic("fermata: NewKind: the name is empty")
+	if name == "" || !utf8.ValidString(name) {
+		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schemaFor[Q](name + " question"), answer: schemaFor[A](name + " answer")}
 	kinds.Lock()

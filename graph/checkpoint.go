@@ -52,53 +52,6 @@ const (
 	StatusFinished Status = "finished"
 )
 
-// head is the part "run".
-type head struct {
-	Format int    `json:"format"`
-	Graph  string `json:"graph"`
-	Run    string `json:"run"`
-	Status Status `json:"status"`
-	// Error is what the run failed with.
-	Error string `json:"error,omitempty"`
-}
-
-// savedFrame is the part "frame …".
-type savedFrame struct {
-	Graph string `json:"graph"`
-	// Print is the fingerprint of the graph's form, Shape that of its state.
-	Print string `json:"print"`
-	Shape string `json:"shape"`
-	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
-	Clock  int64                 `json:"clock"`
-	Fields map[string]savedField `json:"fields"`
-	// Visits counts the visits of each node.
-	Visits map[string]int `json:"visits,omitempty"`
-	// Next are the nodes that something led to and that have to wait for something under way.
-	Next []string `json:"next,omitempty"`
-	Done bool     `json:"done,omitempty"`
-}
-
-type savedField struct {
-	// Revs are the values that are still needed, the newest last. By is the node that wrote the newest.
-	Revs []int64 `json:"revs"`
-	By   string  `json:"by,omitempty"`
-}
-
-// savedTask is the part "task …".
-type savedTask struct {
-	Node  string `json:"node"`
-	Visit int    `json:"visit"`
-	// Seq is the order in which the frame's tasks began.
-	Seq int64 `json:"seq"`
-	// At is the clock of the state that the node was given.
-	At      int64      `json:"at"`
-	Status  taskStatus `json:"status"`
-	Attempt int        `json:"attempt,omitempty"`
-	// Rev and Changed are the result of a finished task that is not merged yet.
-	Rev     int64    `json:"rev,omitempty"`
-	Changed []string `json:"changed,omitempty"`
-}
-
 // taskStatus is where a visit stands.
 //
 //	held ──answer──▶ ready ──node──▶ finished ──merge──▶ (over) or resting ──answer──▶ (over)
@@ -112,6 +65,7 @@ const (
 	taskWaiting  taskStatus = "waiting"  // the node asked
 	taskFinished taskStatus = "finished" // the node is done, its siblings are not
 	taskResting  taskStatus = "resting"  // a hold after the node is open
+	taskOver     taskStatus = "over"     // to be taken away; never saved
 )
 
 // checkpoint is a loaded run, indexed by place.
@@ -120,7 +74,8 @@ type checkpoint struct {
 	parts   map[string][]byte
 	head    head
 	// tasks lists the visits of each frame, journal the entries of each visit, records its interrupts.
-	tasks   map[string][]string
+	frames  map[string]*savedFrame
+	tasks   map[string][]*savedTask
 	journal map[string]map[string]json.RawMessage
 	records map[string][]*visit.Record
 	byID    map[string]*visit.Record
@@ -132,18 +87,13 @@ type checkpoint struct {
 func read(run string, saved store.Checkpoint) (*checkpoint, error) {
 	c := &checkpoint{
 		version: saved.Version, parts: saved.Parts,
-		tasks: make(map[string][]string), journal: make(map[string]map[string]json.RawMessage),
+		frames: make(map[string]*savedFrame), tasks: make(map[string][]*savedTask),
+		journal: make(map[string]map[string]json.RawMessage),
 		records: make(map[string][]*visit.Record), byID: make(map[string]*visit.Record),
 		below: make(map[string][]string),
 	}
 	if err := c.readHead(run); err != nil {
 		return nil, err
-	}
-	for name := range c.parts {
-		if place, ok := strings.CutPrefix(name, partTask); ok {
-			outer, _ := cutPlace(place)
-			c.tasks[outer] = append(c.tasks[outer], place)
-		}
 	}
 	for name, data := range c.parts {
 		if err := c.index(name, data); err != nil {
@@ -158,7 +108,7 @@ func (c *checkpoint) readHead(run string) error {
 	if !ok {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
-	if err := json.Unmarshal(data, &c.head); err != nil {
+	if err := c.head.decode(data); err != nil {
 		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
 	}
 	if c.head.Format > format {
@@ -173,8 +123,8 @@ func (c *checkpoint) readHead(run string) error {
 func (c *checkpoint) index(name string, data []byte) error {
 	if strings.HasPrefix(name, partInterrupt) {
 		record := new(visit.Record)
-		if err := json.Unmarshal(data, record); err != nil {
-			return fmt.Errorf("%w: part %q: %w", ErrCorrupt, name, err)
+		if err := record.Decode(data); err != nil {
+			return corrupt(name, err)
 		}
 		c.records[record.Visit] = append(c.records[record.Visit], record)
 		c.byID[record.ID] = record
@@ -184,14 +134,24 @@ func (c *checkpoint) index(name string, data []byte) error {
 	if !ok {
 		return nil
 	}
-	switch word + " " {
+	switch name[:len(word)+1] {
 	case partField:
 		_, place, _ = strings.Cut(place, " ")
-		fallthrough
+		c.belongs(name, place, true)
 	case partFrame:
+		frame := new(savedFrame)
+		if err := frame.decode(data); err != nil {
+			return corrupt(name, err)
+		}
+		c.frames[place] = frame
 		c.belongs(name, place, true)
 	case partTask:
+		task := &savedTask{place: place}
+		if err := task.decode(data); err != nil {
+			return corrupt(name, err)
+		}
 		outer, _ := cutPlace(place)
+		c.tasks[outer] = append(c.tasks[outer], task)
 		c.belongs(name, outer, true)
 	default:
 		owner := c.visitOf(place)
@@ -205,6 +165,10 @@ func (c *checkpoint) index(name string, data []byte) error {
 		c.belongs(name, owner, false)
 	}
 	return nil
+}
+
+func corrupt(part string, err error) error {
+	return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
 }
 
 // belongs notes a part under every visit that place is in, so that it goes when the visit is over. A visit removes its own
@@ -239,10 +203,6 @@ func cutPlace(place string) (outer, last string) {
 
 func nodeSegment(name string) string {
 	return fermata.Segment{Type: fermata.SegmentNode, ID: name}.String()
-}
-
-func visitSegment(name string, visit int) string {
-	return fermata.Segment{Type: fermata.SegmentNode, ID: name, SubID: strconv.Itoa(visit)}.String()
 }
 
 func fieldPart(field string, rev int64, place string) string {

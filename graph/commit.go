@@ -9,19 +9,23 @@ import (
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
 // task whose result cannot be merged or routed stays finished: a mended program merges it without running it again.
 func (f *frame[S]) commit() error {
-	var failures []error
-	for _, t := range slices.Clone(f.tasks) {
-		if t.status != taskFinished {
-			continue
-		}
-		if err := f.commitTask(t); err != nil {
-			failures = append(failures, err)
+	var failure error
+	for _, t := range f.tasks {
+		if t.status == taskFinished {
+			failure = join(failure, f.commitTask(t))
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool {
+		if t.status != taskOver {
+			return false
+		}
+		f.spare = t
+		return true
+	})
 	f.prune()
-	return errors.Join(failures...)
+	return failure
 }
 
 func (f *frame[S]) commitTask(t *task[S]) error {
@@ -47,10 +51,12 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 	return nil
 }
 
-// end takes a task away. It is called with the lock held.
+// end marks a task to be taken away. It is called with the lock held.
 func (f *frame[S]) end(t *task[S]) {
-	f.tasks = slices.DeleteFunc(f.tasks, func(other *task[S]) bool { return other == t })
-	f.remove(partTask + t.place)
+	t.status, t.dirty = taskOver, false
+	if t.saved {
+		f.remove(partTask + f.placeOf(t))
+	}
 	f.dirty = true
 }
 
@@ -72,38 +78,60 @@ type contribution[S any] struct {
 // apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
 // held.
 func (f *frame[S]) apply(c contribution[S]) error {
-	next := *f.state
-	revisions := make([]*revision, len(c.changed))
+	next := c.result
+	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
+		next = new(S)
+		*next = *f.state
+	}
+	revisions := make([]revision, 0, 8) // stays on the stack for all but the widest changes
 	for k, i := range c.changed {
-		fd := &f.flow.shape.fields[i]
-		revisions[k] = &revision{clock: c.rev, data: c.data[k], saved: c.written}
-		if f.fields[i].newest() <= c.at {
-			set(f.flow.shape, fd, &next, c.result)
-			continue
+		rev, err := f.contribute(c, k, next)
+		if err != nil {
+			conflict := &ConflictError{Field: f.flow.shape.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
+			if err != errConflict {
+				conflict.Err = err
+			}
+			return conflict
 		}
-		merged, err := combine(f.flow.shape, fd, c.base, &next, c.result)
-		switch {
-		case errors.Is(err, errSame):
-			revisions[k] = nil
-		case errors.Is(err, errConflict):
-			return &ConflictError{Field: fd.name, Nodes: [2]string{f.fields[i].by, c.by}}
-		case err != nil:
-			return &ConflictError{Field: fd.name, Nodes: [2]string{f.fields[i].by, c.by}, Err: err}
-		default:
-			revisions[k] = &revision{clock: c.rev}
-			f.flow.shape.of(fd, reflect.ValueOf(&next).Elem()).Set(merged)
-		}
+		revisions = append(revisions, rev)
 	}
 	for k, i := range c.changed {
-		if rev := revisions[k]; rev != nil {
-			f.fields[i].revs = append(f.fields[i].revs, *rev)
-			f.fields[i].by = c.by
+		revs := &f.fields[i]
+		if revisions[k].clock != 0 {
+			revs.revs = append(revs.revs, revisions[k])
+			revs.by = c.by
 		} else if c.written {
-			f.fields[i].gone = append(f.fields[i].gone, c.rev)
+			revs.gone = append(revs.gone, c.rev)
 		}
 	}
-	f.state, f.clock, f.dirty = &next, max(f.clock, c.rev), true
+	f.state, f.clock, f.dirty = next, max(f.clock, c.rev), true
 	return nil
+}
+
+// contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
+// else made the same change before.
+func (f *frame[S]) contribute(c contribution[S], k int, next *S) (revision, error) {
+	i := c.changed[k]
+	fd := &f.flow.shape.fields[i]
+	if f.fields[i].newest() > c.at {
+		merged, err := combine(f.flow.shape, fd, c.base, next, c.result)
+		if err == errSame {
+			return revision{}, nil
+		}
+		if err != nil {
+			return revision{}, err
+		}
+		f.flow.shape.of(fd, reflect.ValueOf(next).Elem()).Set(merged)
+		return revision{clock: c.rev}, nil
+	}
+	if next != c.result {
+		set(f.flow.shape, fd, next, c.result)
+	}
+	rev := revision{clock: c.rev, saved: c.written}
+	if c.data != nil {
+		rev.data = c.data[k]
+	}
+	return rev, nil
 }
 
 var (
@@ -139,15 +167,17 @@ func (f *frame[S]) prune() {
 		if len(revs.revs) == 1 {
 			continue
 		}
-		needed := map[int64]bool{revs.newest(): true}
-		for _, t := range f.tasks {
-			needed[revs.at(t.at)] = true
+		needed := func(clock int64) bool {
+			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task[S]) bool { return revs.at(t.at) == clock })
 		}
 		revs.revs = slices.DeleteFunc(revs.revs, func(rev revision) bool {
-			if !needed[rev.clock] && rev.saved {
+			if needed(rev.clock) {
+				return false
+			}
+			if rev.saved {
 				revs.gone = append(revs.gone, rev.clock)
 			}
-			return !needed[rev.clock]
+			return true
 		})
 	}
 }

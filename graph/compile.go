@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
@@ -16,7 +17,9 @@ type Flow[S any] struct {
 	shape    *shape
 	plan     plan
 	nodes    []*node[S]
-	routes   map[int][]route[S] // by node; Start is -1
+	index    map[string]int // of the nodes, by name
+	segments []string       // of the addresses, by node
+	routes   [][]route[S]   // by node + 1; Start is 0
 	before   []bool
 	after    []bool
 	renames  map[string]string
@@ -61,15 +64,15 @@ func (c *compiler[S]) wrong(code MistakeCode, node, format string, args ...any) 
 }
 
 func (c *compiler[S]) checkNodes() {
-	if c.name == "" {
-		c.wrong(MistakeName, "", "the graph has no name")
+	if c.name == "" || !utf8.ValidString(c.name) {
+		c.wrong(MistakeName, "", "the graph cannot be named %q", c.name)
 	}
 	if len(c.nodes) == 0 {
 		c.wrong(MistakeNothing, "", "the graph has no nodes")
 	}
 	for i, n := range c.nodes {
 		switch {
-		case n.name == "" || n.name == Start || n.name == End:
+		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
 			c.wrong(MistakeName, n.name, "a node cannot be named %q", n.name)
 		case n.fn == nil:
 			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
@@ -226,9 +229,12 @@ func (c *compiler[S]) at(name string) int {
 
 func (c *compiler[S]) flow() *Flow[S] {
 	f := &Flow[S]{
-		name: c.name, shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), routes: make(map[int][]route[S]),
+		name: c.name, shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route[S], len(c.nodes)+1),
 		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
 		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel,
+	}
+	for _, n := range c.nodes {
+		f.segments = append(f.segments, nodeSegment(n.name))
 	}
 	for _, name := range c.Graph.before {
 		f.before[c.index[name]] = true
@@ -241,7 +247,8 @@ func (c *compiler[S]) flow() *Flow[S] {
 		for _, target := range b.targets {
 			r.targets[target] = c.at(target)
 		}
-		f.routes[c.at(b.from)] = append(f.routes[c.at(b.from)], r)
+		from := c.at(b.from) + 1
+		f.routes[from] = append(f.routes[from], r)
 	}
 	f.print = c.fingerprint()
 	return f

@@ -225,6 +225,7 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 		{"head of another run", "run", `{"format":1,"graph":"one","run":"other","status":"waiting"}`, graph.ErrCorrupt},
 		{"newer format", "run", `{"format":2,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
 		{"other graph", "run", `{"format":1,"graph":"two","run":"run","status":"waiting"}`, graph.ErrForeign},
+		{"no frame", "frame ", "", graph.ErrCorrupt},
 		{"frame is not JSON", "frame ", "{", graph.ErrCorrupt},
 		{"field is gone", "field :A#1 ", "", graph.ErrCorrupt},
 		{"field is of another type", "field :A#1 ", "{}", graph.ErrCorrupt},

@@ -2,10 +2,8 @@ package graph
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -27,9 +25,12 @@ type frame[S any] struct {
 	clock  int64
 	state  *S // never changed in place: tasks keep older ones as their base
 	fields []fieldRevs
-	extra  map[string]savedField // fields that a newer or older program saved
-	visits map[string]int
-	next   []int // nodes that something led to
+	extra  []savedField  // fields that another program saved
+	visits []int         // how often each node was visited
+	former []savedVisits // the same of nodes that the graph no longer has
+	next   []int         // nodes that something led to
+	runs   []*task[S]    // the tasks of the current step
+	spare  *task[S]      // one that is over, for the next
 	tasks  []*task[S]
 	seq    int64
 	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
@@ -70,7 +71,7 @@ type task[S any] struct {
 	node    int
 	visit   int
 	seq     int64
-	place   string
+	place   string // spelled out when it is needed first, see placeOf
 	status  taskStatus
 	attempt int
 	// at and base are the clock and the state that the node was given.
@@ -79,12 +80,22 @@ type task[S any] struct {
 	// result, changed, data and rev are what a node that has finished left, until its step is over.
 	result  *S
 	changed []int
+	few     [4]int // room for changed
 	data    [][]byte
 	rev     int64
 	written bool // the result is in the store
 	// signals are what the task waits for, if it began to in this execution.
 	signals []*visit.Signal
 	dirty   bool
+	saved   bool // the task is, or was, in the store
+}
+
+// placeOf is called with the lock held.
+func (f *frame[S]) placeOf(t *task[S]) string {
+	if t.place == "" {
+		t.place = visit.PlaceOf(f.place, f.flow.segments[t.node], t.visit)
+	}
+	return t.place
 }
 
 func (f *frame[S]) framePlace() string { return f.place }
@@ -105,10 +116,12 @@ func (f *frame[S]) start(input S) error {
 	f.state = &state
 	f.clock = 1
 	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
+	first := make([]revision, len(f.fields))
 	for i := range f.fields {
-		f.fields[i].revs = []revision{{clock: 1}}
+		first[i].clock = 1
+		f.fields[i].revs = first[i : i+1 : i+1]
 	}
-	f.visits = make(map[string]int)
+	f.visits = make([]int, len(f.flow.nodes))
 	f.dirty = true
 	targets, err := f.follow(atEnd, f.state)
 	if err != nil {
@@ -137,7 +150,7 @@ func (f *frame[S]) run(ctx context.Context) error {
 			failure = fmt.Errorf("%w: %w", ErrStopped, failure)
 		}
 		// What finished is saved in any case, and a failure to save is the worse news.
-		if err := errors.Join(f.save(ctx), failure); err != nil {
+		if err := join(f.save(ctx), failure); err != nil {
 			return err
 		}
 	}
@@ -150,6 +163,17 @@ func (f *frame[S]) save(ctx context.Context) error {
 		return nil
 	}
 	return f.sess.flush(ctx)
+}
+
+// join is errors.Join without its garbage where nothing went wrong.
+func join(a, b error) error {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // rest is what remains when nothing can run: the end, or the signals of what is open.
@@ -166,7 +190,7 @@ func (f *frame[S]) rest() error {
 			signals = append(signals, t.signals...)
 			continue
 		}
-		for _, r := range f.sess.Open(t.place) {
+		for _, r := range f.sess.Open(t.place) { // it was loaded, so its place is known
 			signals = append(signals, &visit.Signal{Record: r})
 		}
 	}
@@ -183,13 +207,13 @@ func (f *frame[S]) unmerged() bool {
 
 // ready lists the tasks that can run now, in the order in which their results will be merged.
 func (f *frame[S]) ready() []*task[S] {
-	var ready []*task[S]
+	f.runs = f.runs[:0]
 	for _, t := range f.tasks {
 		if t.status == taskReady {
-			ready = append(ready, t)
+			f.runs = append(f.runs, t)
 		}
 	}
-	return ready
+	return f.runs
 }
 
 // follow lists the nodes that edges and branches lead to from a node that left this state. A route goes by what its own
@@ -199,7 +223,7 @@ func (f *frame[S]) follow(from int, state *S) ([]int, error) {
 	if from != atEnd {
 		name, targets = f.flow.nodes[from].name, f.flow.plan.edges[from]
 	}
-	for _, r := range f.flow.routes[from] {
+	for _, r := range f.flow.routes[from+1] {
 		picked, err := pick(r, state, f.flow.shape)
 		if err != nil {
 			return nil, err
@@ -239,44 +263,47 @@ func (f *frame[S]) advance() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var begun []int
+	f.dirty = true
 	if len(f.tasks) == 0 && len(f.next) == 1 {
-		begun, f.next = f.next, nil
-	} else {
-		ahead := newNodeSet(len(f.flow.nodes))
-		for _, t := range f.tasks {
-			ahead.add(f.flow.plan.ahead[t.node])
-		}
-		for _, n := range f.next {
-			ahead.add(f.flow.plan.ahead[n])
-		}
-		blocked := f.next[:0:0]
-		for _, n := range f.next {
-			if ahead.has(n) {
-				blocked = append(blocked, n)
-			} else {
-				begun = append(begun, n)
-			}
-		}
-		f.next = blocked
-		slices.Sort(begun)
+		n := f.next[0]
+		f.next = f.next[:0]
+		return f.begin(n)
 	}
+	ahead := newNodeSet(len(f.flow.nodes))
+	for _, t := range f.tasks {
+		ahead.add(f.flow.plan.ahead[t.node])
+	}
+	for _, n := range f.next {
+		ahead.add(f.flow.plan.ahead[n])
+	}
+	var begun, blocked []int
+	for _, n := range f.next {
+		if ahead.has(n) {
+			blocked = append(blocked, n)
+		} else {
+			begun = append(begun, n)
+		}
+	}
+	f.next = blocked
+	slices.Sort(begun)
 	for _, n := range begun {
 		if err := f.begin(n); err != nil {
 			return err
 		}
 	}
-	f.dirty = true
 	return nil
 }
 
 // begin makes a task. It is called with the lock held.
 func (f *frame[S]) begin(n int) error {
-	name := f.flow.nodes[n].name
-	f.visits[name]++
+	f.visits[n]++
 	f.seq++
-	t := &task[S]{node: n, visit: f.visits[name], seq: f.seq, status: taskReady, at: f.clock, base: f.state, dirty: true}
-	t.place = visit.Join(f.place, visitSegment(name, t.visit))
+	t := f.spare
+	if t == nil {
+		t = new(task[S])
+	}
+	f.spare = nil
+	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, dirty: true}
 	f.tasks = append(f.tasks, t)
 	if f.flow.before[n] {
 		return f.hold(t, taskHeld, "before")
@@ -315,26 +342,33 @@ func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
 	saved := savedTask{Node: f.flow.nodes[t.node].name, Visit: t.visit, Seq: t.seq, At: t.at, Status: t.status, Attempt: t.attempt}
 	var changes []change
 	if t.status == taskFinished {
-		saved.Rev = t.rev
-		for k, i := range t.changed {
-			fd := &f.flow.shape.fields[i]
-			if t.data[k] == nil {
-				var err error
-				if t.data[k], err = encodeField(f.flow.shape, fd, t.result); err != nil {
-					return nil, f.unsavable(err)
-				}
-			}
-			saved.Changed = append(saved.Changed, fd.name)
-			changes = append(changes, change{fieldPart(fd.name, t.rev, f.place), t.data[k]})
+		var err error
+		if changes, err = f.stageResult(t, &saved); err != nil {
+			return nil, err
 		}
-		t.written = true
 	}
-	data, err := json.Marshal(saved)
-	if err != nil {
-		return nil, err
+	t.dirty, t.saved = false, true
+	return append(changes, change{partTask + f.placeOf(t), saved.encode()}), nil
+}
+
+// stageResult stages what a node left that has finished before its siblings.
+func (f *frame[S]) stageResult(t *task[S], saved *savedTask) (changes []change, err error) {
+	saved.Rev = t.rev
+	if t.data == nil {
+		t.data = make([][]byte, len(t.changed))
 	}
-	t.dirty = false
-	return append(changes, change{partTask + t.place, data}), nil
+	for k, i := range t.changed {
+		fd := &f.flow.shape.fields[i]
+		if t.data[k] == nil {
+			if t.data[k], err = encodeField(f.flow.shape, fd, t.result); err != nil {
+				return nil, f.unsavable(err)
+			}
+		}
+		saved.Changed = append(saved.Changed, fd.name)
+		changes = append(changes, change{fieldPart(fd.name, t.rev, f.place), t.data[k]})
+	}
+	t.written = true
+	return changes, nil
 }
 
 func (f *frame[S]) unsavable(err error) error {
@@ -344,27 +378,28 @@ func (f *frame[S]) unsavable(err error) error {
 // stageState stages the frame itself and the values of fields that are new or gone.
 func (f *frame[S]) stageState() ([]change, error) {
 	saved := savedFrame{
-		Graph: f.flow.name, Print: f.flow.print, Shape: f.flow.shape.print, Clock: f.clock, Visits: maps.Clone(f.visits), Done: f.done,
-		Fields: make(map[string]savedField, len(f.fields)),
+		Graph: f.flow.name, Print: f.flow.print, Shape: f.flow.shape.print, Clock: f.clock, Done: f.done,
+		Fields: make([]savedField, 0, len(f.fields)+len(f.extra)), Visits: slices.Clone(f.former),
+	}
+	for n, times := range f.visits {
+		if times > 0 {
+			saved.Visits = append(saved.Visits, savedVisits{f.flow.nodes[n].name, times})
+		}
 	}
 	for _, n := range f.next {
 		saved.Next = append(saved.Next, f.flow.nodes[n].name)
 	}
 	var changes []change
-	maps.Copy(saved.Fields, f.extra)
 	for i := range f.fields {
 		c, kept, err := f.stageField(i)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, c...)
-		saved.Fields[f.flow.shape.fields[i].name] = kept
+		saved.Fields = append(saved.Fields, kept)
 	}
-	data, err := json.Marshal(saved)
-	if err != nil {
-		return nil, err
-	}
-	return append(changes, change{partFrame + f.place, data}), nil
+	saved.Fields = append(saved.Fields, f.extra...)
+	return append(changes, change{partFrame + f.place, saved.encode()}), nil
 }
 
 func (f *frame[S]) stageField(i int) (changes []change, kept savedField, err error) {
@@ -373,7 +408,7 @@ func (f *frame[S]) stageField(i int) (changes []change, kept savedField, err err
 		changes = append(changes, change{part: fieldPart(fd.name, clock, f.place)})
 	}
 	revs.gone = nil
-	kept.By = revs.by
+	kept.Name, kept.By = fd.name, revs.by
 	for k := range revs.revs {
 		rev := &revs.revs[k]
 		kept.Revs = append(kept.Revs, rev.clock)
@@ -414,7 +449,7 @@ func (f *frame[S]) parts() []string {
 		}
 	}
 	for _, t := range f.tasks {
-		parts = append(parts, partTask+t.place)
+		parts = append(parts, partTask+f.placeOf(t))
 	}
 	return parts
 }

@@ -23,9 +23,9 @@ const (
 func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
 	r := &visit.Record{
-		ID:      ident.Derive("int", f.sess.run, t.place, fermataHold, when),
+		ID:      ident.Derive("int", f.sess.run, f.placeOf(t), fermataHold, when),
 		Address: visit.Join(f.address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
-		Visit:   t.place, Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
+		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
 		Kind: kindHold, Status: visit.Open,
 	}
 	t.at, t.base = f.clock, f.state
@@ -33,9 +33,7 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	if err != nil {
 		return f.unsavable(err)
 	}
-	if err := f.keep(r, shown); err != nil {
-		return err
-	}
+	f.keep(r, shown)
 	t.status, t.signals, t.dirty = status, []*visit.Signal{{Record: r, Info: shown}}, true
 	return nil
 }
@@ -44,7 +42,7 @@ const fermataHold = string(fermata.SegmentHold)
 
 // release goes on with every hold that has been answered.
 func (f *frame[S]) release() error {
-	for _, t := range slices.Clone(f.tasks) {
+	for _, t := range f.tasks {
 		if t.status != taskHeld && t.status != taskResting {
 			continue
 		}
@@ -56,6 +54,7 @@ func (f *frame[S]) release() error {
 			}
 		}
 	}
+	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool { return t.status == taskOver })
 	return nil
 }
 
@@ -73,19 +72,18 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
 			r.Status, r.Answer, r.Fresh = visit.Open, nil, false
 			t.signals = []*visit.Signal{{Record: r}}
-			return f.keep(r, nil)
+			f.keep(r, nil)
+			return nil
 		}
-		changed := diff(f.flow.shape, t.base, &edited)
+		changed := diff(f.flow.shape, t.base, &edited, nil)
 		err = f.apply(contribution[S]{
-			by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, data: make([][]byte, len(changed)), rev: f.clock + 1,
+			by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.clock + 1,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := f.keep(r.Settle(visit.Answered), nil); err != nil {
-		return err
-	}
+	f.keep(r.Settle(visit.Answered), nil)
 	t.at, t.base, t.dirty = f.clock, f.state, true
 	if t.status == taskHeld {
 		t.status = taskReady

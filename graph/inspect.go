@@ -55,9 +55,9 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
 func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask) (*S, error) {
 	f := &frame[S]{flow: fl, place: frameAt, address: fl.name}
-	var sf savedFrame
-	if err := readPart(saved, partFrame+frameAt, &sf); err != nil {
-		return nil, err
+	sf := saved.frames[frameAt]
+	if sf == nil {
+		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
 	}
 	f.clock = sf.Clock
 	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
@@ -102,11 +102,11 @@ func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) 
 
 func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Address) any {
 	if len(place) == 1 {
-		var task savedTask
-		if readPart(saved, partTask+visit.Join(frameAt, place.String()), &task) != nil {
+		task := saved.task(frameAt, visit.Join(frameAt, place.String()))
+		if task == nil {
 			return nil
 		}
-		state, err := fl.savedState(saved, frameAt, &task)
+		state, err := fl.savedState(saved, frameAt, task)
 		if err != nil {
 			return nil
 		}
@@ -120,20 +120,16 @@ func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Ad
 }
 
 func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []string) {
-	var sf savedFrame
-	if readPart(saved, partFrame+frameAt, &sf) != nil {
-		return nil // loading will say what is wrong with it
+	sf := saved.frames[frameAt]
+	if sf == nil {
+		return nil // the node has not come to it yet
 	}
 	for _, name := range sf.Next {
 		if _, ok := fl.find(name); !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))
 		}
 	}
-	for _, place := range saved.tasks[frameAt] {
-		var task savedTask
-		if readPart(saved, partTask+place, &task) != nil {
-			continue
-		}
+	for _, task := range saved.tasks[frameAt] {
 		n, ok := fl.find(task.Node)
 		if !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
@@ -142,7 +138,7 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 		if fl.nodes[n].sub == nil {
 			continue
 		}
-		for _, inner := range innerFrames(saved, place, fl.nodes[n].fanOut) {
+		for _, inner := range innerFrames(saved, task.place, fl.nodes[n].fanOut) {
 			missing = append(missing, fl.nodes[n].sub.resumable(saved, inner)...)
 		}
 	}

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -13,7 +12,7 @@ import (
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
 	f := &frame[S]{flow: fl, sess: s, place: place, address: address}
 	var err error
-	if s.loaded != nil && s.loaded.parts[partFrame+place] != nil {
+	if s.loaded != nil && s.loaded.frames[place] != nil {
 		err = f.load(s.loaded)
 	} else {
 		err = f.start(input)
@@ -27,17 +26,12 @@ func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S
 
 // load restores the frame and readies what has been answered.
 func (f *frame[S]) load(saved *checkpoint) error {
-	var sf savedFrame
-	if err := readPart(saved, partFrame+f.place, &sf); err != nil {
-		return err
-	}
+	sf := saved.frames[f.place]
 	if sf.Graph != f.flow.name {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.address, sf.Graph, f.flow.name)
 	}
-	f.clock, f.visits, f.done = sf.Clock, sf.Visits, sf.Done
-	if f.visits == nil {
-		f.visits = make(map[string]int)
-	}
+	f.clock, f.done = sf.Clock, sf.Done
+	f.loadVisits(sf.Visits)
 	for _, name := range sf.Next {
 		n, ok := f.flow.find(name)
 		if !ok {
@@ -77,17 +71,21 @@ func (f *frame[S]) showHolds() {
 	}
 }
 
-func readPart(saved *checkpoint, part string, into any) error {
-	if err := json.Unmarshal(saved.parts[part], into); err != nil {
-		return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
+func (f *frame[S]) loadVisits(saved []savedVisits) {
+	f.visits = make([]int, len(f.flow.nodes))
+	for _, v := range saved {
+		if n, ok := f.flow.index[v.Node]; ok {
+			f.visits[n] = v.Times
+		} else {
+			f.former = append(f.former, v)
+		}
 	}
-	return nil
 }
 
 // find returns the node of that name, or the one that it is called now.
 func (fl *Flow[S]) find(name string) (int, bool) {
 	for range len(fl.renames) + 1 {
-		if n := slices.IndexFunc(fl.nodes, func(n *node[S]) bool { return n.name == name }); n >= 0 {
+		if n, ok := fl.index[name]; ok {
 			return n, true
 		}
 		now, renamed := fl.renames[name]
@@ -107,7 +105,7 @@ func (fl *Flow[S]) changed(run string, missing ...string) error {
 type stateLoader[S any] struct {
 	frame      *frame[S]
 	saved      *checkpoint
-	frameSaved savedFrame
+	frameSaved *savedFrame
 	changed    bool // the state had another shape when it was saved
 	states     map[int64]*S
 }
@@ -116,14 +114,13 @@ type stateLoader[S any] struct {
 func (l *stateLoader[S]) fields() error {
 	f := l.frame
 	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
-	f.extra = make(map[string]savedField)
-	for name, sf := range l.frameSaved.Fields {
+	for _, sf := range l.frameSaved.Fields {
 		if len(sf.Revs) == 0 {
-			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.address, name)
+			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.address, sf.Name)
 		}
-		i, known := f.flow.shape.byName[name]
+		i, known := f.flow.shape.byName[sf.Name]
 		if !known {
-			f.extra[name] = sf
+			f.extra = append(f.extra, sf)
 			continue
 		}
 		f.fields[i].by = sf.By
@@ -154,12 +151,12 @@ func (l *stateLoader[S]) saveAnew() {
 			f.fields[i].revs[k].saved = false
 		}
 	}
-	for name, sf := range f.extra {
+	for _, sf := range f.extra {
 		for _, clock := range sf.Revs {
-			f.remove(fieldPart(name, clock, f.place))
+			f.remove(fieldPart(sf.Name, clock, f.place))
 		}
 	}
-	clear(f.extra)
+	f.extra = nil
 }
 
 // at reads the state as it was at that clock.
@@ -168,18 +165,18 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 		return state, nil
 	}
 	values := make(Fields, len(l.frameSaved.Fields))
-	for name, sf := range l.frameSaved.Fields {
+	for _, sf := range l.frameSaved.Fields {
 		rev := sf.Revs[0]
 		for _, r := range sf.Revs {
 			if r <= clock {
 				rev = r
 			}
 		}
-		data, ok := l.saved.parts[fieldPart(name, rev, l.frame.place)]
+		data, ok := l.saved.parts[fieldPart(sf.Name, rev, l.frame.place)]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.address, name, rev)
+			return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.address, sf.Name, rev)
 		}
-		values[name] = data
+		values[sf.Name] = data
 	}
 	state, err := l.decode(values)
 	if err != nil {
@@ -212,16 +209,12 @@ func (l *stateLoader[S]) decode(values Fields) (*S, error) {
 }
 
 func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
-	for _, place := range loader.saved.tasks[f.place] {
-		var st savedTask
-		if err := readPart(loader.saved, partTask+place, &st); err != nil {
-			return err
-		}
+	for _, st := range loader.saved.tasks[f.place] {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
 			return f.flow.changed(f.sess.run, visit.Join(f.address, nodeSegment(st.Node)))
 		}
-		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: place, status: st.Status, attempt: st.Attempt, at: st.At}
+		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true}
 		f.seq = max(f.seq, t.seq)
 		var err error
 		if t.base, err = loader.at(t.at); err != nil {
@@ -230,7 +223,7 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 		switch t.status {
 		case taskReady, taskHeld, taskResting:
 		case taskWaiting:
-			if f.sess.Fresh(place) {
+			if f.sess.Fresh(t.place) {
 				t.status, t.dirty = taskReady, true
 			}
 		case taskFinished:
@@ -238,7 +231,7 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("%w: %s: unknown status %q", ErrCorrupt, place, t.status)
+			return fmt.Errorf("%w: %s: unknown status %q", ErrCorrupt, t.place, t.status)
 		}
 		f.tasks = append(f.tasks, t)
 	}
@@ -247,7 +240,7 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 }
 
 // loadResult restores what a node had left when its step was cut off.
-func (f *frame[S]) loadResult(t *task[S], st savedTask, saved *checkpoint) error {
+func (f *frame[S]) loadResult(t *task[S], st *savedTask, saved *checkpoint) error {
 	result := *t.base
 	t.result, t.rev, t.written = &result, st.Rev, true
 	for _, name := range st.Changed {
@@ -283,12 +276,12 @@ func (f *frame[S]) modify() error {
 			return fmt.Errorf("graph: modifying the state of %s: %w", f.address, err)
 		}
 	}
-	changed := diff(f.flow.shape, f.state, &edited)
+	changed := diff(f.flow.shape, f.state, &edited, nil)
 	if len(changed) == 0 {
 		return nil
 	}
 	err = f.apply(contribution[S]{
-		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, data: make([][]byte, len(changed)), rev: f.clock + 1,
+		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.clock + 1,
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
@@ -90,6 +91,9 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 		return fl.within(ctx, inner, input)
 	}
 	var zero S
+	if !utf8.ValidString(o.run) {
+		return zero, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", o.run)
+	}
 	if o.run == "" {
 		o.run = ident.Random("run")
 	} else if o.store != nil {
@@ -102,9 +106,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 	}
 	s := newSession(o, o.run, nil)
 	s.head = head{Format: format, Graph: fl.name, Run: o.run}
-	if err := s.setStatus(StatusRunning, nil); err != nil {
-		return zero, err
-	}
+	s.setStatus(StatusRunning, nil)
 	state, err := fl.execute(ctx, s, input)
 	if s.version == 0 && errors.Is(err, ErrTakenOver) {
 		return zero, fmt.Errorf("%w: %s", ErrRunExists, o.run)
@@ -164,6 +166,9 @@ func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, e
 	if loaded.head.Graph != fl.name {
 		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
 	}
+	if loaded.frames[""] == nil { // without it the run would begin anew
+		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partFrame)
+	}
 	return newSession(o, run, loaded), nil
 }
 
@@ -190,9 +195,7 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 
 func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, error) {
 	var zero S
-	if err := s.setStatus(StatusFinished, nil); err != nil {
-		return zero, err
-	}
+	s.setStatus(StatusFinished, nil)
 	if err := s.flush(ctx); err != nil {
 		return zero, s.fail(ctx, err)
 	}
@@ -205,9 +208,7 @@ func (s *session) wait(ctx context.Context, root subgraph, state any) error {
 	if s.store == nil {
 		return fmt.Errorf("%w: %w", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.run, Interrupts: open}})
 	}
-	if err := s.setStatus(StatusWaiting, nil); err != nil {
-		return err
-	}
+	s.setStatus(StatusWaiting, nil)
 	if err := s.flush(ctx); err != nil {
 		return s.fail(ctx, err)
 	}
@@ -229,10 +230,12 @@ func (s *session) fail(ctx context.Context, failure error) error {
 	for _, bad := range s.bad {
 		failure = errors.Join(failure, bad)
 	}
-	err := errors.Join(s.setStatus(status, failure), s.flush(ctx))
+	s.setStatus(status, failure)
+	err := s.flush(ctx)
 	if _, unsavable := errors.AsType[*fermata.EncodeError](err); unsavable {
 		s.abandon() // what cannot be saved must not keep the news of it from being saved
-		err = errors.Join(err, s.setStatus(status, failure), s.flush(ctx))
+		s.setStatus(status, failure)
+		err = errors.Join(err, s.flush(ctx))
 	}
 	return errors.Join(failure, err)
 }

@@ -55,7 +55,10 @@ type stager interface {
 var _ visit.Host = (*session)(nil)
 
 func newSession(o options, run string, loaded *checkpoint) *session {
-	s := &session{options: o, run: run, loaded: loaded, staged: make(map[string][]byte), records: make(map[string]*visit.Record)}
+	s := &session{options: o, run: run, loaded: loaded}
+	if o.store != nil {
+		s.staged = make(map[string][]byte)
+	}
 	if loaded != nil {
 		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
 	}
@@ -68,9 +71,7 @@ func (s *session) Policy() any     { return s.policy }
 
 // Put keeps one entry of a visit's journal.
 func (s *session) Put(ctx context.Context, _ *visit.Visit, part string, data []byte, when visit.When) error {
-	s.mu.Lock()
-	s.staged[part] = data
-	s.mu.Unlock()
+	s.put(change{part, data})
 	if when == visit.Now || when == visit.Soon && !s.saveOnHold {
 		return s.flush(ctx)
 	}
@@ -123,6 +124,9 @@ type change struct {
 
 // put stages changes that belong together: a save has all of them or none.
 func (s *session) put(changes ...change) {
+	if s.store == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range changes {
@@ -137,28 +141,31 @@ func (s *session) join(f stager) {
 }
 
 // setStatus stages the head.
-func (s *session) setStatus(status Status, failure error) error {
+func (s *session) setStatus(status Status, failure error) {
+	if s.store == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head.Status, s.head.Error = status, ""
 	if failure != nil {
 		s.head.Error = failure.Error()
 	}
-	data, err := json.Marshal(s.head)
-	s.staged[partRun] = data
-	return err
+	s.staged[partRun] = s.head.encode()
 }
 
 // keep remembers an interrupt and returns its stored form.
-func (s *session) keep(r *visit.Record, info any) (change, error) {
+func (s *session) keep(r *visit.Record, info any) change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info != nil {
 		s.setInfo(r.ID, info)
 	}
+	if s.records == nil {
+		s.records = make(map[string]*visit.Record)
+	}
 	s.records[r.ID] = r
-	data, err := encodeJSON(r)
-	return change{partInterrupt + r.ID, data}, err
+	return change{partInterrupt + r.ID, r.Encode()}
 }
 
 // show remembers what an interrupt asks, as a Go value.
@@ -187,23 +194,36 @@ func (s *session) refused(bad []*visit.BadAnswer) {
 // saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
 const saveTimeout = 30 * time.Second
 
+// persistent returns a context that outlives ctx by saveTimeout.
+func persistent(ctx context.Context) (context.Context, func()) {
+	if ctx.Done() == nil {
+		return ctx, func() {}
+	}
+	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(saveTimeout, cancel)
+		context.AfterFunc(long, func() { timer.Stop() })
+	})
+	return long, func() { stop(); cancel() }
+}
+
 // flush writes everything staged so far and returns when it is durable. After a failed save nothing is saved any more:
 // whether it was applied is unknown, and a second try could overwrite what somebody else did since.
 func (s *session) flush(ctx context.Context) error {
+	if s.store == nil {
+		return nil
+	}
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	if s.broken != nil {
 		return s.broken
 	}
-	if s.store == nil {
-		return nil
-	}
 	delta, err := s.take()
 	if err != nil || len(delta.Put)+len(delta.Delete) == 0 {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer cancel()
+	ctx, done := persistent(ctx)
+	defer done()
 	version, err := s.store.Save(ctx, s.key(), s.version, delta)
 	switch {
 	case errors.Is(err, store.ErrStale):
@@ -329,16 +349,10 @@ func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage
 	for id, answer := range answers {
 		r := s.records[id]
 		r.Status, r.Answer, r.Fresh = visit.Answered, bytes.Clone(answer), true
-		c, err := s.keep(r, nil)
-		if err != nil {
-			return err
-		}
-		s.put(c)
+		s.put(s.keep(r, nil))
 	}
 	s.survey()
-	if err := s.setStatus(StatusRunning, nil); err != nil {
-		return err
-	}
+	s.setStatus(StatusRunning, nil)
 	err := s.flush(ctx)
 	if errors.Is(err, ErrTakenOver) {
 		return fmt.Errorf("%w: run %s", ErrRunning, s.run)

@@ -169,10 +169,14 @@ func (s *shape) of(f *field, state reflect.Value) reflect.Value {
 
 // clone copies the state so that nobody who changes the copy changes the original.
 func clone[S any](sh *shape, state *S) (S, error) {
-	dup := *state
 	if sh.plain {
-		return dup, nil
+		return *state, nil
 	}
+	return cloneDeep(sh, state)
+}
+
+func cloneDeep[S any](sh *shape, state *S) (S, error) {
+	dup := *state
 	v := reflect.ValueOf(&dup).Elem()
 	for i := range sh.fields {
 		f := &sh.fields[i]
@@ -189,9 +193,8 @@ func clone[S any](sh *shape, state *S) (S, error) {
 	return dup, nil
 }
 
-// diff returns the indices of the fields in which the two states differ.
-func diff[S any](sh *shape, base, out *S) []int {
-	var changed []int
+// diff appends the indices of the fields in which the two states differ.
+func diff[S any](sh *shape, base, out *S, changed []int) []int {
 	a, b := reflect.ValueOf(base).Elem(), reflect.ValueOf(out).Elem()
 	for i := range sh.fields {
 		f := &sh.fields[i]

@@ -22,34 +22,39 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 		rev++
 		t.rev = rev
 	}
-	var failures []error
+	var failure error
 	if len(ready) == 1 {
-		failures = append(failures, f.enter(ctx, ready[0], false))
+		failure = f.enter(ctx, ready[0], false)
 	} else {
-		failures = inParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })
+		failure = errors.Join(inParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
 	}
-	failures = append(failures, f.commit(), f.advance())
-	return errors.Join(failures...)
+	failure = join(failure, f.commit())
+	return join(failure, f.advance())
 }
 
 // enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
 // just because another node of the step takes longer.
 func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
-	v := visit.New(f.sess, t.place, visit.Join(f.address, nodeSegment(n.name)))
-	v.Attempt = t.attempt
-	if saved := f.sess.loaded; saved != nil {
-		v.Restore(saved.records[t.place], saved.journal[t.place])
+	f.mu.Lock() // a sibling's save may be spelling it out
+	place := t.place
+	f.mu.Unlock()
+	v := visit.New(f.sess, visit.Where{
+		FramePlace: f.place, FrameAddress: f.address, Node: f.flow.segments[t.node], Number: t.visit, Place: place,
+	}, t.attempt)
+	if saved := f.sess.loaded; saved != nil && place != "" {
+		v.Restore(saved.records[place], saved.journal[place])
 	}
-	scope := &visit.Scope{Visit: v}
-	out, err := f.call(visit.With(ctx, scope), n, t)
+	inner, scope := v.Enter(ctx)
+	out := new(S)
+	err := f.call(inner, n, t, out)
 	var signals []*visit.Signal
 	if err != nil {
 		signals, err = scope.Collect(err)
 		signals = visit.Flatten(signals)
 	}
-	v.End()
-	if err == nil {
+	used := v.End()
+	if err == nil && used {
 		err = v.Swallowed(signals)
 	}
 	switch {
@@ -58,7 +63,7 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	case signals != nil:
 		err = f.waits(t, v, signals)
 	default:
-		err = f.finished(t, v, &out)
+		err = f.finished(t, v, used, out)
 	}
 	if err != nil {
 		return f.failed(t, v, err)
@@ -70,18 +75,19 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 }
 
 // call gives the node a state of its own, the time it may take, and a net below it.
-func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S]) (out S, err error) {
+func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (err error) {
 	defer recovered(&err)
 	own, err := clone(f.flow.shape, t.base)
 	if err != nil {
-		return out, f.unsavable(err)
+		return f.unsavable(err)
 	}
 	if n.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, n.timeout)
 		defer cancel()
 	}
-	return n.fn(ctx, own, f.flow.parallel)
+	*out, err = n.fn(ctx, own, f.flow.parallel)
+	return err
 }
 
 // recovered turns a panic into an error.
@@ -101,24 +107,19 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 	t.dirty = true
 	for _, r := range v.Records() {
 		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
-			err = errors.Join(err, f.keep(r, nil))
+			f.keep(r, nil)
 		}
 	}
 	if _, inner := errors.AsType[*NodeError](err); inner {
 		return err
 	}
-	address, parseErr := fermata.ParseAddress(v.Address)
+	address, parseErr := fermata.ParseAddress(v.Address())
 	return &NodeError{Run: f.sess.run, Address: address, Err: errors.Join(err, parseErr)}
 }
 
 // keep stages an interrupt. It is called with the lock held.
-func (f *frame[S]) keep(r *visit.Record, info any) error {
-	c, err := f.sess.keep(r, info)
-	if err != nil {
-		return &fermata.EncodeError{What: "the interrupt at " + r.Address, Err: err}
-	}
-	f.pending = append(f.pending, c)
-	return nil
+func (f *frame[S]) keep(r *visit.Record, info any) {
+	f.pending = append(f.pending, f.sess.keep(r, info))
 }
 
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
@@ -129,13 +130,12 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mine := make(map[string]bool)
+	place := f.placeOf(t)
 	for _, s := range signals {
 		r := s.Record
-		if r.Visit == t.place || mine[r.Parent] { // the second: a composite of this node around what is inside it
+		if r.Visit == place || mine[r.Parent] { // the second: a composite of this node around what is inside it
 			mine[r.ID] = true
-			if err := f.keep(r, s.Info); err != nil {
-				return err
-			}
+			f.keep(r, s.Info)
 		}
 	}
 	for _, r := range left {
@@ -143,16 +143,12 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 			return unanswered(r)
 		}
 		r.Status = visit.Withdrawn
-		if err := f.keep(r.Settle(visit.Withdrawn), nil); err != nil {
-			return err
-		}
+		f.keep(r.Settle(visit.Withdrawn), nil)
 	}
 	for _, r := range v.Records() {
 		if r.Fresh {
 			r.Fresh = false
-			if err := f.keep(r, nil); err != nil {
-				return err
-			}
+			f.keep(r, nil)
 		}
 	}
 	t.status, t.signals, t.dirty = taskWaiting, signals, true
@@ -165,10 +161,11 @@ func unanswered(r *visit.Record) error {
 
 // finished keeps the result of a node until the step is over. Its JSON is made here, so that a state which cannot be saved
 // is a failure of the node that made it.
-func (f *frame[S]) finished(t *task[S], v *visit.Visit, out *S) error {
-	changed := diff(f.flow.shape, t.base, out)
-	data := make([][]byte, len(changed))
+func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error {
+	changed := diff(f.flow.shape, t.base, out, t.few[:0])
+	var data [][]byte
 	if f.sess.store != nil && !f.sess.saveOnHold {
+		data = make([][]byte, len(changed))
 		for k, i := range changed {
 			var err error
 			if data[k], err = encodeField(f.flow.shape, &f.flow.shape.fields[i], out); err != nil {
@@ -178,18 +175,27 @@ func (f *frame[S]) finished(t *task[S], v *visit.Visit, out *S) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if used {
+		if err := f.forget(t, v); err != nil {
+			return err
+		}
+	}
+	t.status, t.result, t.changed, t.data, t.dirty = taskFinished, out, changed, data, true
+	return nil
+}
+
+// forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
+// called with the lock held.
+func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 	for _, r := range v.Records() {
 		status, err := lastStatus(r)
 		if err != nil {
 			return err
 		}
-		if err := f.keep(r.Settle(status), nil); err != nil {
-			return err
-		}
+		f.keep(r.Settle(status), nil)
 	}
 	f.remove(v.Parts()...)
-	f.remove(f.sess.inside(t.place)...)
-	t.status, t.result, t.changed, t.data, t.dirty = taskFinished, out, changed, data, true
+	f.remove(f.sess.inside(f.placeOf(t))...)
 	return nil
 }
 

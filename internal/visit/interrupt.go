@@ -26,25 +26,25 @@ const (
 
 // Record is an interrupt as it is stored.
 type Record struct {
-	ID      string `json:"id"`
-	Address string `json:"address"`
+	ID      string
+	Address string
 	// Visit and Rel are the place that asked, Key what tells apart several questions there.
-	Visit string `json:"visit"`
-	Rel   string `json:"rel,omitempty"`
-	Key   string `json:"key"`
-	Kind  string `json:"kind,omitempty"`
+	Visit string
+	Rel   string
+	Key   string
+	Kind  string
 	// Data is the question, State what the asking code wants back when it goes on.
-	Data  json.RawMessage `json:"data,omitempty"`
-	State json.RawMessage `json:"state,omitempty"`
+	Data  json.RawMessage
+	State json.RawMessage
 	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
-	Composite bool   `json:"composite,omitempty"`
-	Parent    string `json:"parent,omitempty"`
-	Status    Status `json:"status"`
+	Composite bool
+	Parent    string
+	Status    Status
 	// Seq is the order in which one place asked its questions.
-	Seq int `json:"seq"`
+	Seq int
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
-	Answer json.RawMessage `json:"answer,omitempty"`
-	Fresh  bool            `json:"fresh,omitempty"`
+	Answer json.RawMessage
+	Fresh  bool
 }
 
 // Place is where the record stands within the run.
@@ -114,8 +114,8 @@ func (s *Scope) Ask(kind, digest string, data json.RawMessage, info any) (*Recor
 
 func (s *Scope) newRecord(key, kind string) *Record {
 	return &Record{
-		ID:      ident.Derive("int", s.Host.Run(), s.Place, s.Rel, key),
-		Address: s.FullAddress(), Visit: s.Place, Rel: s.Rel, Key: key, Kind: kind, Status: Open,
+		ID:      ident.Derive("int", s.Host.Run(), s.Place(), s.Rel, key),
+		Address: s.FullAddress(), Visit: s.Place(), Rel: s.Rel, Key: key, Kind: kind, Status: Open,
 		Seq: s.count(slot(s.Rel, "seq")),
 	}
 }
@@ -350,6 +350,9 @@ func (v *Visit) Left(returned []*Signal) []*Record {
 func (v *Visit) Records() []*Record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.records) == 0 {
+		return nil
+	}
 	all := make([]*Record, 0, len(v.records))
 	for _, r := range v.records {
 		all = append(all, r)

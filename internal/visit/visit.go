@@ -49,13 +49,18 @@ type Host interface {
 	Fresh(place string) bool
 }
 
-// Visit is one stay of a run at one node. The exported fields do not change after New.
+// Visit is one stay of a run at one node. The exported fields do not change after Enter.
 type Visit struct {
 	Host Host
-	// Place names the visit within the run, Address the node as people see it.
-	Place, Address string
 	// Attempt counts how often this visit ended with a plain error.
 	Attempt int
+
+	where Where
+	names sync.Once // place and address are spelled out when somebody wants to know them
+	place string
+	addr  string
+	root  Scope
+	entry scoped
 
 	mu      sync.Mutex
 	records map[string]*Record         // by slot: relative place + key
@@ -66,9 +71,44 @@ type Visit struct {
 	ended   bool
 }
 
+// Where says which visit it is: of what node, in which graph at work, for which time.
+type Where struct {
+	// FramePlace and FrameAddress are those of the graph, Node is the node's segment.
+	FramePlace, FrameAddress, Node string
+	Number                         int
+	// Place is the place under which the visit was saved, "" for a new one.
+	Place string
+}
+
 // New returns a visit without a past.
-func New(host Host, place, address string) *Visit {
-	return &Visit{Host: host, Place: place, Address: address}
+func New(host Host, where Where, attempt int) *Visit {
+	v := &Visit{Host: host, where: where, Attempt: attempt}
+	v.root.Visit = v
+	return v
+}
+
+// Place names the visit within the run.
+func (v *Visit) Place() string { v.names.Do(v.spell); return v.place }
+
+// Address is that of the node, as people see it.
+func (v *Visit) Address() string { v.names.Do(v.spell); return v.addr }
+
+func (v *Visit) spell() {
+	v.place, v.addr = v.where.Place, Join(v.where.FrameAddress, v.where.Node)
+	if v.place == "" {
+		v.place = PlaceOf(v.where.FramePlace, v.where.Node, v.where.Number)
+	}
+}
+
+// PlaceOf is the place of a visit in a frame.
+func PlaceOf(frame, node string, number int) string {
+	return Join(frame, node+"#"+strconv.Itoa(number))
+}
+
+// Enter returns the context for the node's code, and the scope it stands for. It is called once.
+func (v *Visit) Enter(ctx context.Context) (context.Context, *Scope) {
+	v.entry = scoped{ctx, &v.root}
+	return &v.entry, &v.root
 }
 
 // Restore gives the visit back what an earlier execution saved. It is called before Enter.
@@ -93,6 +133,9 @@ func slot(rel, key string) string { return rel + "\t" + key }
 func (v *Visit) Parts() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.journal) == 0 {
+		return nil
+	}
 	names := make([]string, 0, len(v.journal))
 	for name := range v.journal {
 		names = append(names, name)
@@ -100,18 +143,13 @@ func (v *Visit) Parts() []string {
 	return names
 }
 
-// Journal returns the stored form of one part, for the engine to save.
-func (v *Visit) Journal(name string) json.RawMessage {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.journal[name]
-}
-
-// End closes the visit to its own code: what a goroutine left behind still calls is refused.
-func (v *Visit) End() {
+// End closes the visit to its own code: what a goroutine left behind still calls is refused. It reports whether the visit
+// has anything to remember.
+func (v *Visit) End() (used bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended = true
+	return len(v.records)+len(v.journal)+len(v.entered) > 0
 }
 
 // ErrEnded is returned to code that still runs after its node returned.
@@ -126,10 +164,21 @@ type Scope struct {
 
 type contextKey struct{}
 
-// With returns a context that stands for the scope.
-func With(ctx context.Context, s *Scope) context.Context {
-	return context.WithValue(ctx, contextKey{}, s)
+// scoped is a context that stands for a scope.
+type scoped struct {
+	context.Context
+	scope *Scope
 }
+
+func (c *scoped) Value(key any) any {
+	if key == (contextKey{}) {
+		return c.scope
+	}
+	return c.Context.Value(key)
+}
+
+// With returns a context that stands for the scope.
+func With(ctx context.Context, s *Scope) context.Context { return &scoped{ctx, s} }
 
 // From returns the scope that the context stands for, or nil outside of a run.
 func From(ctx context.Context) *Scope {
@@ -143,10 +192,10 @@ func (s *Scope) Child(segment string) *Scope {
 }
 
 // At is the place of the scope within the run.
-func (s *Scope) At() string { return Join(s.Place, s.Rel) }
+func (s *Scope) At() string { return Join(s.Place(), s.Rel) }
 
 // FullAddress is the address of the scope as people see it.
-func (s *Scope) FullAddress() string { return Join(s.Address, s.Rel) }
+func (s *Scope) FullAddress() string { return Join(s.Address(), s.Rel) }
 
 // Join appends one address text to another.
 func Join(a, b string) string {

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fermata-go/fermata/graph"
+)
+
+// terminal is a person at a keyboard.
+type terminal struct {
+	in     <-chan string
+	out    io.Writer
+	colour bool
+	config config
+	// shown is how much of the trail is on the screen already.
+	shown int
+}
+
+var _ reviewer = (*terminal)(nil)
+
+func newTerminal(in io.Reader, out *os.File, c config) *terminal {
+	t := &terminal{in: lines(in), out: out, colour: isTerminal(out), config: c}
+	t.printf("%s: an agent drafts a text, you decide what becomes of it.\n", t.bold("Fermata, content review"))
+	t.printf("Leave whenever you like (Ctrl-C, kill -9, power cut): everything is kept in %s.\n", c.data)
+	return t
+}
+
+// isTerminal says whether colours are wanted (see no-color.org).
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// lines reads in the background, so that waiting for a line can be broken off. It ends with its input, or with the program.
+func lines(in io.Reader) <-chan string {
+	read := make(chan string)
+	go func() {
+		defer close(read)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			read <- scanner.Text()
+		}
+	}()
+	return read
+}
+
+func next(ctx context.Context, in <-chan string) (string, error) {
+	select {
+	case line, ok := <-in:
+		if !ok {
+			return "", io.EOF
+		}
+		return strings.TrimSpace(line), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (t *terminal) Ask(ctx context.Context, saved *graph.Snapshot[State]) (any, error) {
+	q, err := Review.Question(saved.Interrupts[0])
+	if err != nil {
+		return nil, err
+	}
+	t.trail(saved)
+	t.printf("  %s  %s\n\n", t.yellow("waiting   human_review"), visible(q.Reason))
+	t.draft(q.Draft)
+	for _, warning := range q.Warnings {
+		t.printf("  %s %s\n", t.yellow("!"), visible(warning))
+	}
+	t.printf("\n")
+	for _, a := range q.SuggestedActions {
+		label := visible(a.Label)
+		if a.IsPrimary {
+			label = t.bold(label)
+		}
+		t.printf("  %s  %-8s %s\n", t.bold(keys[a.Action]), a.Action, label)
+	}
+	t.printf("  %s\n\n", t.dim("a reason may follow, as in: r make it shorter"))
+	for {
+		verdict, err := t.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = verdict.Validate()
+		if err == nil {
+			return verdict, nil
+		}
+		t.Refused(err)
+	}
+}
+
+// keys are the short forms of the answers.
+var keys = map[Action]string{Approve: "a", Revise: "r", Reject: "x"}
+
+// read returns what the person wants. More than a word is an answer with its reason: "r make it shorter".
+func (t *terminal) read(ctx context.Context) (Verdict, error) {
+	for {
+		line, err := t.prompt(ctx, "Your answer (a, r or x)")
+		if err != nil {
+			return Verdict{}, err
+		}
+		word, feedback, _ := strings.Cut(line, " ")
+		v := Verdict{Action: actionOf(word), Feedback: strings.TrimSpace(feedback)}
+		switch {
+		case v.Action == "":
+			t.Refused(fmt.Errorf("“%s” is none of the answers", line))
+			continue
+		case v.Action == Revise && v.Feedback == "":
+			v.Feedback, err = t.prompt(ctx, "What should change?")
+		}
+		return v, err
+	}
+}
+
+func actionOf(word string) Action {
+	for action, key := range keys {
+		if strings.EqualFold(word, key) || strings.EqualFold(word, string(action)) {
+			return action
+		}
+	}
+	return ""
+}
+
+func (t *terminal) prompt(ctx context.Context, text string) (string, error) {
+	t.printf("%s > ", t.bold(text))
+	line, err := next(ctx, t.in)
+	if err != nil {
+		t.printf("\n")
+	}
+	return line, err
+}
+
+func (t *terminal) Refused(err error) {
+	if errors.Is(err, graph.ErrAlreadyAnswered) || errors.Is(err, graph.ErrFinished) {
+		err = errors.New("somebody else has answered this meanwhile")
+	}
+	t.printf("  %s %v\n", t.red("✗"), err)
+}
+
+func (t *terminal) Done(saved *graph.Snapshot[State]) {
+	t.trail(saved)
+	s := saved.State
+	if s.Published == "" {
+		t.printf("\n%s because %s. Nothing was published.\n", t.red("✗ Rejected"), s.Rejected)
+	} else {
+		t.printf("\n%s to %s\n", t.green("✓ Published"), shortPath(s.Published))
+	}
+	t.printf("Run %s is finished. Start another one with: %s\n", saved.Run, t.command(""))
+}
+
+func (t *terminal) Left(run string) {
+	t.printf("The draft waits for you. Go on at this question with: %s\n", t.command(run))
+}
+
+// trail prints what happened since the last time, with the times at which it did.
+func (t *terminal) trail(saved *graph.Snapshot[State]) {
+	if t.shown == 0 {
+		t.printf("\nRun %s, about %s\n", t.bold(visible(saved.Run)), visible(saved.State.Topic))
+		if t.config.topicGiven && t.config.topic != saved.State.Topic {
+			t.printf("  %s it had begun already; for another topic begin another run with -run NAME\n", t.yellow("!"))
+		}
+	} else {
+		t.printf("\n")
+	}
+	for _, step := range saved.State.Trail[t.shown:] {
+		t.printf("  %s  %-12s  %s\n", t.dim(step.At.Local().Format(time.TimeOnly)), step.Node, visible(step.Note))
+	}
+	t.shown = len(saved.State.Trail)
+}
+
+const width = 72
+
+func (t *terminal) draft(d Draft) {
+	t.printf("  %s\n", t.dim("┌─ "+d.ID+" "+strings.Repeat("─", width-len(d.ID)-2)))
+	for i, line := range wrap(d.Content) {
+		if i == 0 {
+			line = t.bold(line)
+		}
+		t.printf("  %s %s\n", t.dim("│"), line)
+	}
+	t.printf("  %s\n", t.dim("└"+strings.Repeat("─", width+1)))
+}
+
+// wrap breaks lines between words.
+func wrap(text string) []string {
+	var wrapped []string
+	for line := range strings.Lines(text) {
+		current := ""
+		for _, word := range strings.Fields(line) {
+			if current != "" && len([]rune(current))+1+len([]rune(word)) > width {
+				wrapped, current = append(wrapped, visible(current)), ""
+			}
+			current = strings.TrimPrefix(current+" "+word, " ")
+		}
+		wrapped = append(wrapped, visible(current))
+	}
+	return wrapped
+}
+
+// visible keeps a text from moving the cursor, changing colours or running backwards: what the reviewer sees must be what is
+// published.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
+// command is what to type to come back.
+func (t *terminal) command(run string) string {
+	command := "go run ./examples/contentreview"
+	if t.config.data != ".demo" {
+		command += " -data " + t.config.data
+	}
+	if run != "" && t.config.run != "" {
+		command += " -run " + run
+	}
+	return t.bold(command)
+}
+
+// shortPath is the path as seen from here, if that is shorter.
+func shortPath(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if short, err := filepath.Rel(here, path); err == nil && len(short) < len(path) {
+		return short
+	}
+	return path
+}
+
+func (t *terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
+
+func (t *terminal) bold(s string) string   { return t.paint("1", s) }
+func (t *terminal) dim(s string) string    { return t.paint("2", s) }
+func (t *terminal) red(s string) string    { return t.paint("31", s) }
+func (t *terminal) green(s string) string  { return t.paint("32", s) }
+func (t *terminal) yellow(s string) string { return t.paint("33", s) }
+
+func (t *terminal) paint(code, s string) string {
+	if !t.colour {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}

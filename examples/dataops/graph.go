@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata/graph"
+)
+
+// State is the plan, the word of whoever looked at it, and what came of it. It is what a hold shows; handing it back edited is
+// the answer.
+type State struct {
+	Request string `json:"request"`
+	// Operation is the node that would do it; the other fields of the plan are its arguments.
+	Operation string `json:"operation"`
+	Where     Where  `json:"where"`
+	Column    string `json:"column"`
+	Region    string `json:"region"`
+
+	Approval  Approval `json:"approval"`
+	Approver  string   `json:"approver"`
+	Escalated bool     `json:"escalated"`
+
+	Log    []string `json:"log"`
+	Report string   `json:"report"`
+}
+
+// Approval is what the approver said; the zero value is silence.
+type Approval string
+
+// What an approver can say.
+const (
+	Granted Approval = "granted"
+	Denied  Approval = "denied"
+)
+
+// The operations that nobody but a person may let through. Each is a node.
+const (
+	destructive = "transform_destructive"
+	mutation    = "schema_mutate"
+	export      = "compliance_export"
+)
+
+// New returns the graph over a warehouse. ⏸ marks the holds:
+//
+//	       ┌──▶ ⏸ transform_destructive ──┐
+//	plan ──┼──▶ ⏸ schema_mutate ──────────┼──▶ report
+//	  ▲    └──▶ ⏸ compliance_export ──────┤
+//	  └──────────── escalated ────────────┘
+func New(w *Warehouse) (*graph.Flow[State], error) {
+	g := graph.New[State]("dataops")
+	g.Node("plan", plan)
+	g.Node(destructive, granted(func(s State) string { return w.Delete(s.Where) }))
+	g.Node(mutation, granted(func(s State) string { return w.DropColumn(s.Column) }))
+	g.Node(export, granted(func(s State) string { return w.Export(s.Region) }))
+	g.Node("report", report)
+	g.HoldBefore(destructive, mutation, export)
+	g.Edge(graph.Start, "plan")
+	g.Branch("plan", byOperation, destructive, mutation, export, "report")
+	for _, operation := range []string{destructive, mutation, export} {
+		g.Branch(operation, afterOperation, "plan", "report")
+	}
+	g.Edge("report", graph.End)
+	return g.Compile()
+}
+
+// plan stands in for an agent that makes a plan of a request, and a more careful one if the first was escalated. A grant is
+// good for one plan, so the new plan begins without.
+func plan(_ context.Context, s State) (State, error) {
+	again := s.Escalated
+	s.Approval, s.Approver, s.Escalated = "", "", false
+	verb, rest, _ := strings.Cut(s.Request, " ")
+	object := rest[strings.LastIndexByte(rest, ' ')+1:]
+	s.Operation = map[string]string{"forget": destructive, "drop": mutation, "export": export}[verb]
+	switch {
+	case s.Operation == "" || object == "":
+		s.Operation = ""
+		s.Log = append(s.Log, fmt.Sprintf("nothing planned: %q is not understood", s.Request))
+	case s.Operation == destructive:
+		s.Where = Where{"customer": object}
+		if again {
+			s.Where["archived"] = "yes"
+		}
+	case again:
+		s.Operation = ""
+		s.Log = append(s.Log, "nothing planned: there is no more careful way")
+	case s.Operation == mutation:
+		s.Column = object
+	default:
+		s.Region = object
+	}
+	return s, nil
+}
+
+func byOperation(s State) string {
+	if s.Operation == "" {
+		return "report"
+	}
+	return s.Operation
+}
+
+// granted makes a node that does its work if a named person granted it. Everything else, silence included, is a no: a hold
+// that somebody merely lets go is not a grant.
+//
+// A process that dies in here does it again when the run goes on. Deleting, dropping and copying the same twice comes out the
+// same; for what does not, see the package comment.
+func granted(do func(State) string) graph.Func[State] {
+	return func(_ context.Context, s State) (State, error) {
+		note := "not done: nobody granted it"
+		switch {
+		case s.Escalated:
+			note = fmt.Sprintf("not done: escalated by %s", s.Approver)
+		case s.Approval == Denied:
+			note = fmt.Sprintf("not done: denied by %s", s.Approver)
+		case s.Approval == Granted && s.Approver == "":
+			note = "not done: granted, but by whom?"
+		case s.Approval == Granted:
+			note = fmt.Sprintf("%s, granted by %s", do(s), s.Approver)
+		}
+		s.Log = append(s.Log, s.Operation+": "+note)
+		return s, nil
+	}
+}
+
+func afterOperation(s State) string {
+	if s.Escalated {
+		return "plan"
+	}
+	return "report"
+}
+
+func report(_ context.Context, s State) (State, error) {
+	s.Report = strings.Join(s.Log, "\n")
+	return s, nil
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// operation is a run that holds before something that cannot be taken back.
+type operation struct {
+	t         *testing.T
+	flow      *graph.Flow[State]
+	warehouse *Warehouse
+	kept      graph.Option
+}
+
+func begin(t *testing.T, request string) *operation {
+	t.Helper()
+	o := &operation{t: t, warehouse: NewWarehouse(), kept: graph.WithStore(memory.New())}
+	var err error
+	if o.flow, err = New(o.warehouse); err != nil {
+		t.Fatal(err)
+	}
+	// A grant that somebody puts into the input must not count.
+	input := State{Request: request, Approval: Granted, Approver: "nobody"}
+	_, err = o.flow.Run(t.Context(), input, o.kept, graph.WithRun("r"))
+	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
+		t.Fatalf("the run does not hold: %v", err)
+	}
+	return o
+}
+
+// held returns the one open hold, and the state that it shows.
+func (o *operation) held() (*fermata.InterruptCtx, State) {
+	o.t.Helper()
+	saved, err := o.flow.Inspect(o.t.Context(), "r", o.kept)
+	if err != nil || len(saved.Interrupts) != 1 {
+		o.t.Fatalf("%v, want one hold: %+v", err, saved)
+	}
+	state, err := fermata.InfoAs[State](saved.Interrupts[0])
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return saved.Interrupts[0], state
+}
+
+func (o *operation) answer(answer any) (State, error) {
+	o.t.Helper()
+	hold, _ := o.held()
+	return o.flow.Resume(o.t.Context(), "r", o.kept, graph.Answer(hold.ID, answer))
+}
+
+// ran fails the test unless exactly these statements reached the warehouse.
+func (o *operation) ran(want ...string) {
+	o.t.Helper()
+	if got := o.warehouse.Statements(); !slices.Equal(got, want) {
+		o.t.Errorf("ran %q, want %q", got, want)
+	}
+}
+
+func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
+	for request, test := range map[string]struct{ node, statement string }{
+		"forget customer 42":       {destructive, "DELETE FROM orders WHERE customer = 42"},
+		"drop column phone":        {mutation, "ALTER TABLE orders DROP COLUMN phone"},
+		"export orders to us-east": {export, "COPY orders TO us-east"},
+	} {
+		t.Run(request, func(t *testing.T) {
+			o := begin(t, request)
+			hold, state := o.held()
+			if want := "runnable:dataops;hold:before#" + test.node; hold.Address.String() != want || state.Operation != test.node {
+				t.Errorf("holds at %s with %+v, want %s", hold.Address, state, want)
+			}
+			o.ran()
+			state.Approval, state.Approver = Granted, "ann"
+			out, err := o.answer(state)
+			if err != nil || !strings.Contains(out.Report, "granted by ann") {
+				t.Errorf("got %+v, %v", out, err)
+			}
+			o.ran(test.statement)
+			if _, err := o.flow.Resume(t.Context(), "r", o.kept, graph.Answer(hold.ID, state)); !errors.Is(err, graph.ErrFinished) {
+				t.Errorf("the second grant: %v", err)
+			}
+			o.ran(test.statement)
+		})
+	}
+}
+
+func TestHold_WhatIsNotGrantedIsNotDone(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit   func(*State)
+		report string
+	}{
+		"denied":                    {func(s *State) { s.Approval, s.Approver = Denied, "ann" }, "denied by ann"},
+		"handed back as it was":     {func(*State) {}, "nobody granted it"},
+		"an approver, but no word":  {func(s *State) { s.Approver = "ann" }, "nobody granted it"},
+		"a word that is none":       {func(s *State) { s.Approval, s.Approver = "Granted", "ann" }, "nobody granted it"},
+		"granted by nobody":         {func(s *State) { s.Approval = Granted }, "by whom?"},
+		"denied with another where": {func(s *State) { s.Approval, s.Approver, s.Where = Denied, "ann", Where{"customer": "7"} }, "denied by ann"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := begin(t, "forget customer 42")
+			_, state := o.held()
+			test.edit(&state)
+			out, err := o.answer(state)
+			if err != nil || !strings.Contains(out.Report, test.report) {
+				t.Errorf("got %+v, %v; want a report with %q", out, err, test.report)
+			}
+			o.ran()
+		})
+	}
+}
+
+func TestHold_LetGoWithoutAWordIsNotDone(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	hold, _ := o.held()
+	out, err := o.flow.Resume(fermata.Resume(t.Context(), hold.ID), "r", o.kept)
+	if err != nil || !strings.Contains(out.Report, "nobody granted it") {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	o.ran()
+}
+
+func TestHold_ResumedWithoutAnAnswerHolds(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	grant := graph.WithStateModifier(func(_ fermata.Address, state any) error {
+		s := state.(*State)
+		s.Approval, s.Approver = Granted, "nobody"
+		return nil
+	})
+	_, err := o.flow.Resume(t.Context(), "r", o.kept, grant)
+	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
+		t.Errorf("got %v, want the run to hold", err)
+	}
+	o.ran()
+}
+
+func TestHold_WhatTheApproverEditedIsWhatRuns(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	_, state := o.held()
+	state.Where["archived"] = "yes"
+	state.Approval, state.Approver = Granted, "ann"
+	out, err := o.answer(state)
+	if err != nil || !strings.Contains(out.Report, "deleted 2 orders") {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	o.ran("DELETE FROM orders WHERE archived = yes AND customer = 42")
+}
+
+func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	_, err := o.answer(json.RawMessage(`{"approval":"granted","approver":"ann"}`))
+	if _, refused := errors.AsType[*fermata.AnswerError](err); !refused {
+		t.Errorf("a part of the state: %v, want an AnswerError", err)
+	}
+	o.ran()
+	_, state := o.held()
+	state.Approval, state.Approver = Granted, "ann"
+	whole, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.answer(json.RawMessage(whole)); err != nil {
+		t.Error(err)
+	}
+	o.ran("DELETE FROM orders WHERE customer = 42")
+}
+
+func TestEscalate_LeadsToANewPlanThatIsHeldAgain(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	first, state := o.held()
+	state.Escalated, state.Approval, state.Approver = true, Granted, "ann" // the grant beside it must not count
+	if _, err := o.answer(state); err == nil {
+		t.Fatal("the run went on to its end")
+	}
+	second, state := o.held()
+	if first.ID == second.ID || state.Where.String() != "archived = yes AND customer = 42" || state.Approval != "" || state.Escalated {
+		t.Errorf("holds at %s with %+v, want a narrower plan without a grant", second.ID, state)
+	}
+	o.ran()
+	state.Approval, state.Approver = Granted, "bob"
+	if _, err := o.answer(state); err != nil {
+		t.Error(err)
+	}
+	o.ran("DELETE FROM orders WHERE archived = yes AND customer = 42")
+}
+
+func TestEscalate_WithoutAMoreCarefulWayEnds(t *testing.T) {
+	o := begin(t, "drop column phone")
+	_, state := o.held()
+	state.Escalated, state.Approver = true, "ann"
+	out, err := o.answer(state)
+	if err != nil || !strings.Contains(out.Report, "no more careful way") {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	o.ran()
+}
+
+func TestPlan_WhatIsNotUnderstoodIsReported(t *testing.T) {
+	w := NewWarehouse()
+	flow, err := New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"", "forget", "please delete everything"} {
+		out, err := flow.Run(t.Context(), State{Request: request})
+		if err != nil || !strings.Contains(out.Report, "not understood") || len(w.Statements()) > 0 {
+			t.Errorf("%q: %+v, %v, %q", request, out, err, w.Statements())
+		}
+	}
+}
+
+func TestWarehouse_WithoutAConditionDeletesNothing(t *testing.T) {
+	if got := NewWarehouse().Delete(nil); got != "deleted 0 orders where " {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,164 @@
+// Dataops plans an operation on a data warehouse and holds before it does anything that cannot be taken back: deleting,
+// changing the schema, copying data elsewhere. It shows holds: the graph stops before a node, an approver gets to see the whole
+// state, and hands it back with the approval in it, perhaps with a narrower plan too. Nothing runs meanwhile: each of these
+// commands is a process of its own.
+//
+//	go run ./examples/dataops -request "forget customer 42"          # plans, and stops
+//	go run ./examples/dataops -answer grant -by ann                  # goes on
+//	go run ./examples/dataops -answer grant -by ann -where customer=42,archived=yes
+//	go run ./examples/dataops -answer deny -by ann
+//	go run ./examples/dataops -answer escalate -by ann               # back to the planner, for a more careful plan
+//
+// Other requests are "drop column phone" and "export orders to us-east".
+//
+// A hold is the simplest gate: it needs no code in the node, but the node must look for the approval, and a process that dies
+// between the deletion and the next save deletes again. Where that matters, let the node ask with fermata.Approve, which binds
+// the yes to the exact arguments, and do it with fermata.Effect, which writes down what it is about to do; examples/contentreview
+// publishes that way. Package gate has approvals that route the run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+type config struct {
+	data, run, request string
+	answer, by         string
+	where              string
+}
+
+func main() {
+	var c config
+	flag.StringVar(&c.data, "data", ".demo", "keep the run in this `directory`")
+	flag.StringVar(&c.run, "run", "dataops-1", "the run's `name`")
+	flag.StringVar(&c.request, "request", "forget customer 42", "what to do, if the run is new")
+	flag.StringVar(&c.answer, "answer", "", "grant, deny or escalate what the run waits for")
+	flag.StringVar(&c.by, "by", "", "who answers")
+	flag.StringVar(&c.where, "where", "", "do it with this condition instead, as in customer=42,archived=yes")
+	flag.Parse()
+	if err := work(context.Background(), c, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "dataops:", err)
+		os.Exit(1)
+	}
+}
+
+// work takes the run one move further: to its next hold, or to its end.
+func work(ctx context.Context, c config, out io.Writer) error {
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return err
+	}
+	file, err := sqlite.Open(filepath.Join(c.data, "dataops.db"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	warehouse := NewWarehouse() // each process has its own: it stands for one that would be elsewhere
+	flow, err := New(warehouse)
+	if err != nil {
+		return err
+	}
+	if err := move(ctx, flow, c, graph.WithStore(file)); err != nil {
+		return err
+	}
+	saved, err := flow.Inspect(ctx, c.run, graph.WithStore(file))
+	if err != nil {
+		return err
+	}
+	for _, statement := range warehouse.Statements() {
+		fmt.Fprintln(out, "ran:", statement)
+	}
+	show(out, saved)
+	return nil
+}
+
+var errNothingHeld = errors.New("there is nothing to answer: the run does not wait")
+
+func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Option) error {
+	saved, err := flow.Inspect(ctx, c.run, kept)
+	switch {
+	case err == nil && saved.Status == graph.StatusWaiting && c.answer != "":
+		err = answer(ctx, flow, c, saved.Interrupts[0], kept)
+	case c.answer != "" && (err == nil || errors.Is(err, graph.ErrUnknownRun)):
+		err = errNothingHeld
+	case errors.Is(err, graph.ErrUnknownRun):
+		_, err = flow.Run(ctx, State{Request: c.request}, kept, graph.WithRun(c.run))
+	case err == nil && saved.Status != graph.StatusWaiting && saved.Status != graph.StatusFinished:
+		// Stopped in the middle, perhaps by the death of its process. Only one process at a time works here, so it is gone.
+		_, err = flow.Resume(ctx, c.run, kept, graph.TakeOver())
+	}
+	if _, waits := fermata.ExtractInterruptInfo(err); waits {
+		return nil
+	}
+	return err
+}
+
+// answer hands the state back with the approver's word in it.
+func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermata.InterruptCtx, kept graph.Option) error {
+	if c.by == "" {
+		return errors.New("say who answers, with -by")
+	}
+	state, err := fermata.InfoAs[State](held)
+	if err != nil {
+		return err
+	}
+	state.Approver = c.by
+	switch c.answer {
+	case "grant":
+		state.Approval = Granted
+	case "deny":
+		state.Approval = Denied
+	case "escalate":
+		state.Escalated = true
+	default:
+		return fmt.Errorf("%q is no answer: grant, deny or escalate", c.answer)
+	}
+	if c.where != "" {
+		if state.Where, err = parseWhere(c.where); err != nil {
+			return err
+		}
+	}
+	_, err = flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, state))
+	return err
+}
+
+func parseWhere(text string) (Where, error) {
+	where := Where{}
+	for term := range strings.SplitSeq(text, ",") {
+		column, value, ok := strings.Cut(term, "=")
+		if !ok || column == "" || value == "" {
+			return nil, fmt.Errorf("%q is no condition: want column=value", term)
+		}
+		where[column] = value
+	}
+	return where, nil
+}
+
+func show(out io.Writer, saved *graph.Snapshot[State]) {
+	s := saved.State
+	if saved.Status == graph.StatusFinished {
+		fmt.Fprintf(out, "Run %s is finished (begin another one with -run NAME):\n%s\n", saved.Run, s.Report)
+		return
+	}
+	fmt.Fprintf(out, "⏸ Run %s holds before %s\n", saved.Run, s.Operation)
+	fmt.Fprintf(out, "  request  %s\n", s.Request)
+	for _, line := range [][2]string{{"where", s.Where.String()}, {"column", s.Column}, {"region", s.Region}} {
+		if line[1] != "" {
+			fmt.Fprintf(out, "  %-8s %s\n", line[0], line[1])
+		}
+	}
+	for _, line := range s.Log {
+		fmt.Fprintf(out, "  before   %s\n", line)
+	}
+	fmt.Fprintln(out, "Answer with: -answer grant|deny|escalate -by NAME [-where column=value,…]")
+}

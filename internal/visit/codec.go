@@ -1,0 +1,67 @@
+package visit
+
+import (
+	"encoding/json"
+
+	"github.com/fermata-go/fermata/internal/jsonlite"
+)
+
+// Encode returns the stored form of the record.
+func (r *Record) Encode() []byte {
+	o := jsonlite.NewObject()
+	o.String("id", r.ID)
+	o.String("address", r.Address)
+	o.String("visit", r.Visit)
+	o.String("rel", r.Rel)
+	o.String("key", r.Key)
+	o.String("kind", r.Kind)
+	o.Raw("data", r.Data)
+	o.Raw("state", r.State)
+	o.Bool("composite", r.Composite)
+	o.String("parent", r.Parent)
+	o.String("status", string(r.Status))
+	o.Int("seq", int64(r.Seq))
+	o.Raw("answer", r.Answer)
+	o.Bool("fresh", r.Fresh)
+	return o.End()
+}
+
+// Decode reads what Encode wrote. Members it does not know are passed over.
+func (r *Record) Decode(data []byte) error {
+	in := jsonlite.NewReader(data)
+	in.Object(func(name string) {
+		switch name {
+		case "id":
+			r.ID = in.String()
+		case "address":
+			r.Address = in.String()
+		case "visit":
+			r.Visit = in.String()
+		case "rel":
+			r.Rel = in.String()
+		case "key":
+			r.Key = in.String()
+		case "kind":
+			r.Kind = in.String()
+		case "data":
+			r.Data = json.RawMessage(in.Raw())
+		case "state":
+			r.State = json.RawMessage(in.Raw())
+		case "composite":
+			r.Composite = in.Bool()
+		case "parent":
+			r.Parent = in.String()
+		case "status":
+			r.Status = Status(in.String())
+		case "seq":
+			r.Seq = int(in.Int())
+		case "answer":
+			r.Answer = json.RawMessage(in.Raw())
+		case "fresh":
+			r.Fresh = in.Bool()
+		default:
+			in.Raw()
+		}
+	})
+	return in.Err()
+}

@@ -31,6 +31,7 @@ type Segment struct {
 // String returns "type:id" or "type:id#subid".
 func (s Segment) String() string {
 	var b strings.Builder
+	b.Grow(len(s.Type) + len(s.ID) + len(s.SubID) + 2)
 	s.appendTo(&b)
 	return b.String()
 }

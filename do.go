@@ -30,6 +30,7 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 		return zero, err
 	}
 	if data, ok := scope.Recall(entryDone); ok {
+		scope.Skip()
 		var result T
 		if err := json.Unmarshal(data, &result); err != nil {
 			return zero, fmt.Errorf("fermata: the result of %s is not a %T: %w", scope.FullAddress(), zero, err)

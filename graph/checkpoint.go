@@ -3,7 +3,6 @@ package graph
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -205,6 +204,7 @@ func nodeSegment(name string) string {
 	return fermata.Segment{Type: fermata.SegmentNode, ID: name}.String()
 }
 
-func fieldPart(field string, rev int64, place string) string {
-	return partField + fermata.Segment{ID: field, SubID: strconv.FormatInt(rev, 10)}.String() + " " + place
+// fieldPart is what the names of a field's parts begin with; the clock and the frame's place follow.
+func fieldPart(field string) string {
+	return partField + fermata.Segment{ID: field}.String() + "#"
 }

@@ -63,12 +63,48 @@ type savedFrame struct {
 	Done bool
 }
 
-// savedField is what a frame knows of one field. Revs are the values that are still needed, the newest last; By is the node
-// that wrote the newest.
+// savedField is what a frame knows of one field. Revs are the values that are still needed, the newest last, and Small those
+// of them that need no part of their own; By is the node that wrote the newest.
 type savedField struct {
-	Name string
-	Revs []int64
-	By   string
+	Name  string
+	Revs  []int64
+	Small []smallField
+	By    string
+}
+
+type smallField struct {
+	Rev   int64
+	Value []byte
+}
+
+// revisions is the form in which a frame at work has them.
+func (f *savedField) revisions() []revision {
+	revs := make([]revision, len(f.Revs), len(f.Revs)+1)
+	for i, clock := range f.Revs {
+		small := f.small(clock)
+		revs[i] = revision{clock: clock, data: small, saved: small == nil}
+	}
+	return revs
+}
+
+// at is the revision that the field had at some clock, and its value if that is small.
+func (f *savedField) at(clock int64) (rev int64, value []byte) {
+	rev = f.Revs[0]
+	for _, r := range f.Revs {
+		if r <= clock {
+			rev = r
+		}
+	}
+	return rev, f.small(rev)
+}
+
+func (f *savedField) small(rev int64) []byte {
+	for _, s := range f.Small {
+		if s.Rev == rev {
+			return s.Value
+		}
+	}
+	return nil
 }
 
 type savedVisits struct {
@@ -76,43 +112,89 @@ type savedVisits struct {
 	Times int
 }
 
-func (f *savedFrame) encode() []byte {
+// frameWriter writes the part "frame …", in the order of its methods.
+type frameWriter struct{ out *jsonlite.Object }
+
+func newFrameWriter(graph, print, shape string, clock int64) frameWriter {
 	o := jsonlite.NewObject()
-	o.String("graph", f.Graph)
-	o.String("print", f.Print)
-	o.String("shape", f.Shape)
-	o.Int("clock", f.Clock)
-	buf := append(make([]byte, 0, 64*len(f.Fields)), '{')
-	for i, field := range f.Fields {
+	o.String("graph", graph)
+	o.String("print", print)
+	o.String("shape", shape)
+	o.Int("clock", clock)
+	return frameWriter{out: o}
+}
+
+// fields writes what the frame knows of its fields.
+func (w *frameWriter) fields(write func(field func(name string, revs []revision, by string))) {
+	w.members("fields", func(buf []byte, next func([]byte) []byte) []byte {
+		write(func(name string, revs []revision, by string) { buf = appendField(next(buf), name, revs, by) })
+		return buf
+	})
+}
+
+// visits writes how often each node was visited.
+func (w *frameWriter) visits(write func(visits func(node string, times int))) {
+	w.members("visits", func(buf []byte, next func([]byte) []byte) []byte {
+		write(func(node string, times int) {
+			buf = append(jsonlite.AppendString(next(buf), node), ':')
+			buf = strconv.AppendInt(buf, int64(times), 10)
+		})
+		return buf
+	})
+}
+
+func (w *frameWriter) members(name string, write func(buf []byte, next func([]byte) []byte) []byte) {
+	w.out.Append(name, func(buf []byte) []byte {
+		separator := byte('{')
+		buf = write(buf, func(buf []byte) []byte {
+			buf = append(buf, separator)
+			separator = ','
+			return buf
+		})
+		if separator == '{' {
+			buf = append(buf, '{')
+		}
+		return append(buf, '}')
+	})
+}
+
+func (w *frameWriter) end(next []string, done bool) []byte {
+	w.out.Strings("next", next)
+	w.out.Bool("done", done)
+	return w.out.End()
+}
+
+// appendField appends one field as a member. A value that has no part of its own stands here.
+func appendField(buf []byte, name string, revs []revision, by string) []byte {
+	buf = append(jsonlite.AppendString(buf, name), `:{"revs":[`...)
+	for i, rev := range revs {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = append(jsonlite.AppendString(buf, field.Name), `:{"revs":[`...)
-		for k, rev := range field.Revs {
-			if k > 0 {
-				buf = append(buf, ',')
-			}
-			buf = strconv.AppendInt(buf, rev, 10)
+		buf = strconv.AppendInt(buf, rev.clock, 10)
+	}
+	buf = append(buf, ']')
+	small := false
+	for _, rev := range revs {
+		if rev.saved {
+			continue
 		}
-		buf = append(buf, ']')
-		if field.By != "" {
-			buf = jsonlite.AppendString(append(buf, `,"by":`...), field.By)
+		if small {
+			buf = append(buf, `,"`...)
+		} else {
+			buf = append(buf, `,"values":{"`...)
 		}
+		small = true
+		buf = strconv.AppendInt(buf, rev.clock, 10)
+		buf = append(append(buf, `":`...), rev.data...)
+	}
+	if small {
 		buf = append(buf, '}')
 	}
-	o.Raw("fields", append(buf, '}'))
-	visits := append(make([]byte, 0, 24*len(f.Visits)), '{')
-	for i, v := range f.Visits {
-		if i > 0 {
-			visits = append(visits, ',')
-		}
-		visits = append(jsonlite.AppendString(visits, v.Node), ':')
-		visits = strconv.AppendInt(visits, int64(v.Times), 10)
+	if by != "" {
+		buf = jsonlite.AppendString(append(buf, `,"by":`...), by)
 	}
-	o.Raw("visits", append(visits, '}'))
-	o.Strings("next", f.Next)
-	o.Bool("done", f.Done)
-	return o.End()
+	return append(buf, '}')
 }
 
 func (f *savedFrame) decode(data []byte) error {
@@ -151,6 +233,14 @@ func (f *savedField) decode(in *jsonlite.Reader) {
 		switch name {
 		case "revs":
 			in.Array(func() { f.Revs = append(f.Revs, in.Int()) })
+		case "values":
+			in.Object(func(name string) {
+				rev, err := strconv.ParseInt(name, 10, 64)
+				if err != nil {
+					in.Fail()
+				}
+				f.Small = append(f.Small, smallField{rev, in.Raw()})
+			})
 		case "by":
 			f.By = in.String()
 		default:

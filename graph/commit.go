@@ -10,6 +10,7 @@ import (
 // task whose result cannot be merged or routed stays finished: a mended program merges it without running it again.
 func (f *frame[S]) commit() error {
 	var failure error
+	clear(f.merged)
 	for _, t := range f.tasks {
 		if t.status == taskFinished {
 			failure = join(failure, f.commitTask(t))
@@ -57,7 +58,7 @@ func (f *frame[S]) end(t *task[S]) {
 	if t.saved {
 		f.remove(partTask + f.placeOf(t))
 	}
-	f.dirty = true
+	f.touch()
 }
 
 // contribution is what somebody made of the state: a node, or a person who edited it.
@@ -104,7 +105,8 @@ func (f *frame[S]) apply(c contribution[S]) error {
 			revs.gone = append(revs.gone, c.rev)
 		}
 	}
-	f.state, f.clock, f.dirty = next, max(f.clock, c.rev), true
+	f.state, f.clock = next, max(f.clock, c.rev)
+	f.touch()
 	return nil
 }
 
@@ -114,13 +116,14 @@ func (f *frame[S]) contribute(c contribution[S], k int, next *S) (revision, erro
 	i := c.changed[k]
 	fd := &f.flow.shape.fields[i]
 	if f.fields[i].newest() > c.at {
-		merged, err := combine(f.flow.shape, fd, c.base, next, c.result)
+		merged, err := combine(f.flow.shape, fd, c.base, next, c.result, f.merged[i])
 		if err == errSame {
 			return revision{}, nil
 		}
 		if err != nil {
 			return revision{}, err
 		}
+		f.merged[i] = true
 		f.flow.shape.of(fd, reflect.ValueOf(next).Elem()).Set(merged)
 		return revision{clock: c.rev}, nil
 	}
@@ -139,25 +142,24 @@ var (
 	errSame     = errors.New("both changed it to the same value")
 )
 
-// combine merges the field of result into that of current; both came from base.
-func combine[S any](sh *shape, f *field, base, current, result *S) (merged reflect.Value, err error) {
-	values := [3]reflect.Value{}
-	for i, state := range []*S{base, current, result} {
-		values[i] = sh.of(f, reflect.ValueOf(state).Elem())
-	}
+// combine merges the field of result into that of current; both came from base. The merge function may change the current
+// value in place and return it; own says that this value was made by a merge of the same step, so that nobody else has it.
+func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (merged reflect.Value, err error) {
+	was := sh.of(f, reflect.ValueOf(base).Elem())
+	a, b := sh.of(f, reflect.ValueOf(current).Elem()), sh.of(f, reflect.ValueOf(result).Elem())
 	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
-		if same(f, values[1], values[2]) {
+		if same(f, a, b) {
 			return merged, errSame
 		}
 		return merged, errConflict
 	}
-	for i := range values { // a merge function may keep or change what it gets
-		if values[i], err = deepCopy(values[i], 0); err != nil {
+	if !own {
+		if a, err = deepCopy(a, 0); err != nil {
 			return merged, err
 		}
 	}
 	defer recovered(&err)
-	return f.merge.apply(values[0], values[1], values[2])
+	return f.merge.apply(was, a, b)
 }
 
 // prune forgets the values that neither the state nor a task needs. It is called with the lock held.

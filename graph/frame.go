@@ -16,15 +16,15 @@ import (
 // Its goroutine alone moves it, from step to step. mu guards what stage reads, because a save may come at any time from
 // a node that is running.
 type frame[S any] struct {
-	flow    *Flow[S]
-	sess    *session
-	place   string // of the frame within the run
-	address string // as people see it
+	flow  *Flow[S]
+	sess  *session
+	names visit.Frame
 
 	mu     sync.Mutex
 	clock  int64
 	state  *S // never changed in place: tasks keep older ones as their base
 	fields []fieldRevs
+	merged []bool        // fields that were merged in this step
 	extra  []savedField  // fields that another program saved
 	visits []int         // how often each node was visited
 	former []savedVisits // the same of nodes that the graph no longer has
@@ -36,7 +36,32 @@ type frame[S any] struct {
 	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
 	pending []change
 	done    bool
+	// dirty and changed are what stage has to look at; listed is true while the session knows that.
 	dirty   bool
+	changed []*task[S]
+	listed  bool
+}
+
+// touch notes that the frame has changed. It is called with the lock held.
+func (f *frame[S]) touch() {
+	f.dirty = true
+	f.list()
+}
+
+// touchTask notes that a task has changed. It is called with the lock held.
+func (f *frame[S]) touchTask(t *task[S]) {
+	if f.sess.store != nil && !t.dirty {
+		t.dirty = true
+		f.changed = append(f.changed, t)
+		f.list()
+	}
+}
+
+func (f *frame[S]) list() {
+	if !f.listed {
+		f.listed = true
+		f.sess.touch(f)
+	}
 }
 
 // fieldRevs are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
@@ -46,12 +71,16 @@ type fieldRevs struct {
 	by   string  // the node that wrote the newest
 }
 
-// revision is one value of a field. data is its JSON if that is known already.
+// revision is one value of a field. data is its JSON if that is known already; saved is true if it has a part of its own in
+// the store. A small value has none: it stands in the frame's part, and its data is kept for the next time that is written.
 type revision struct {
 	clock int64
 	data  []byte
 	saved bool
 }
+
+// smallValue is up to how many bytes a value stands in the frame's part.
+const smallValue = 64
 
 func (r *fieldRevs) newest() int64 { return r.revs[len(r.revs)-1].clock }
 
@@ -88,17 +117,18 @@ type task[S any] struct {
 	signals []*visit.Signal
 	dirty   bool
 	saved   bool // the task is, or was, in the store
+	loaded  bool // it was there when this execution began
 }
 
 // placeOf is called with the lock held.
 func (f *frame[S]) placeOf(t *task[S]) string {
 	if t.place == "" {
-		t.place = visit.PlaceOf(f.place, f.flow.segments[t.node], t.visit)
+		t.place = visit.PlaceOf(f.names.Place, f.flow.segments[t.node], t.visit)
 	}
 	return t.place
 }
 
-func (f *frame[S]) framePlace() string { return f.place }
+func (f *frame[S]) framePlace() string { return f.names.Place }
 
 // remove stages the removal of parts. It is called with the lock held.
 func (f *frame[S]) remove(parts ...string) {
@@ -122,7 +152,7 @@ func (f *frame[S]) start(input S) error {
 		f.fields[i].revs = first[i : i+1 : i+1]
 	}
 	f.visits = make([]int, len(f.flow.nodes))
-	f.dirty = true
+	f.touch()
 	targets, err := f.follow(atEnd, f.state)
 	if err != nil {
 		return err
@@ -180,7 +210,8 @@ func join(a, b error) error {
 func (f *frame[S]) rest() error {
 	if len(f.tasks) == 0 {
 		f.mu.Lock()
-		f.done, f.dirty = true, true
+		f.done = true
+		f.touch()
 		f.mu.Unlock()
 		return nil
 	}
@@ -195,7 +226,7 @@ func (f *frame[S]) rest() error {
 		}
 	}
 	if len(signals) == 0 {
-		return fmt.Errorf("%w: %s has work that neither runs nor waits", ErrCorrupt, f.address)
+		return fmt.Errorf("%w: %s has work that neither runs nor waits", ErrCorrupt, f.names.Address)
 	}
 	return visit.Wait(signals)
 }
@@ -263,7 +294,7 @@ func (f *frame[S]) advance() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dirty = true
+	f.touch()
 	if len(f.tasks) == 0 && len(f.next) == 1 {
 		n := f.next[0]
 		f.next = f.next[:0]
@@ -303,7 +334,8 @@ func (f *frame[S]) begin(n int) error {
 		t = new(task[S])
 	}
 	f.spare = nil
-	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, dirty: true}
+	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state}
+	f.touchTask(t)
 	f.tasks = append(f.tasks, t)
 	if f.flow.before[n] {
 		return f.hold(t, taskHeld, "before")
@@ -316,7 +348,8 @@ func (f *frame[S]) stage() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	changes := f.pending
-	for _, t := range f.tasks {
+	f.listed = false
+	for _, t := range f.changed {
 		if !t.dirty {
 			continue
 		}
@@ -333,7 +366,7 @@ func (f *frame[S]) stage() error {
 		}
 		changes = append(changes, c...)
 	}
-	f.pending, f.dirty = nil, false
+	f.pending, f.changed, f.dirty = nil, nil, false
 	f.sess.put(changes...)
 	return nil
 }
@@ -365,65 +398,76 @@ func (f *frame[S]) stageResult(t *task[S], saved *savedTask) (changes []change, 
 			}
 		}
 		saved.Changed = append(saved.Changed, fd.name)
-		changes = append(changes, change{fieldPart(fd.name, t.rev, f.place), t.data[k]})
+		changes = append(changes, change{fd.partName(t.rev, f.names.Place), t.data[k]})
 	}
 	t.written = true
 	return changes, nil
 }
 
 func (f *frame[S]) unsavable(err error) error {
-	return &fermata.EncodeError{What: "the state of " + f.address, Err: err}
+	return &fermata.EncodeError{What: "the state of " + f.names.Address, Err: err}
 }
 
 // stageState stages the frame itself and the values of fields that are new or gone.
 func (f *frame[S]) stageState() ([]change, error) {
-	saved := savedFrame{
-		Graph: f.flow.name, Print: f.flow.print, Shape: f.flow.shape.print, Clock: f.clock, Done: f.done,
-		Fields: make([]savedField, 0, len(f.fields)+len(f.extra)), Visits: slices.Clone(f.former),
-	}
-	for n, times := range f.visits {
-		if times > 0 {
-			saved.Visits = append(saved.Visits, savedVisits{f.flow.nodes[n].name, times})
-		}
-	}
-	for _, n := range f.next {
-		saved.Next = append(saved.Next, f.flow.nodes[n].name)
-	}
-	var changes []change
+	changes := make([]change, 0, 4)
 	for i := range f.fields {
-		c, kept, err := f.stageField(i)
-		if err != nil {
+		var err error
+		if changes, err = f.stageField(i, changes); err != nil {
 			return nil, err
 		}
-		changes = append(changes, c...)
-		saved.Fields = append(saved.Fields, kept)
 	}
-	saved.Fields = append(saved.Fields, f.extra...)
-	return append(changes, change{partFrame + f.place, saved.encode()}), nil
+	w := newFrameWriter(f.flow.name, f.flow.print, f.flow.shape.print, f.clock)
+	w.fields(func(field func(name string, revs []revision, by string)) {
+		for i := range f.fields {
+			field(f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
+		}
+		for _, sf := range f.extra {
+			field(sf.Name, sf.revisions(), sf.By)
+		}
+	})
+	w.visits(func(visits func(node string, times int)) {
+		for n, times := range f.visits {
+			if times > 0 {
+				visits(f.flow.nodes[n].name, times)
+			}
+		}
+		for _, v := range f.former {
+			visits(v.Node, v.Times)
+		}
+	})
+	var next []string
+	for _, n := range f.next {
+		next = append(next, f.flow.nodes[n].name)
+	}
+	return append(changes, change{partFrame + f.names.Place, w.end(next, f.done)}), nil
 }
 
-func (f *frame[S]) stageField(i int) (changes []change, kept savedField, err error) {
+// stageField gives the values of a field that are new and large parts of their own, and takes away those of the ones that
+// are gone.
+func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
 	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
 	for _, clock := range revs.gone {
-		changes = append(changes, change{part: fieldPart(fd.name, clock, f.place)})
+		changes = append(changes, change{part: fd.partName(clock, f.names.Place)})
 	}
 	revs.gone = nil
-	kept.Name, kept.By = fd.name, revs.by
 	for k := range revs.revs {
 		rev := &revs.revs[k]
-		kept.Revs = append(kept.Revs, rev.clock)
 		if rev.saved {
 			continue
 		}
 		if rev.data == nil {
+			var err error
 			if rev.data, err = encodeField(f.flow.shape, fd, f.having(i, rev.clock)); err != nil {
-				return nil, kept, f.unsavable(err)
+				return nil, f.unsavable(err)
 			}
 		}
-		changes = append(changes, change{fieldPart(fd.name, rev.clock, f.place), rev.data})
-		rev.data, rev.saved = nil, true
+		if len(rev.data) > smallValue {
+			changes = append(changes, change{fd.partName(rev.clock, f.names.Place), rev.data})
+			rev.data, rev.saved = nil, true
+		}
 	}
-	return changes, kept, nil
+	return changes, nil
 }
 
 // having returns a state in which field i has the value of that revision.
@@ -442,10 +486,12 @@ func (f *frame[S]) having(i int, clock int64) *S {
 func (f *frame[S]) parts() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	parts := []string{partFrame + f.place}
+	parts := []string{partFrame + f.names.Place}
 	for i := range f.fields {
 		for _, rev := range f.fields[i].revs {
-			parts = append(parts, fieldPart(f.flow.shape.fields[i].name, rev.clock, f.place))
+			if rev.saved {
+				parts = append(parts, f.flow.shape.fields[i].partName(rev.clock, f.names.Place))
+			}
 		}
 	}
 	for _, t := range f.tasks {

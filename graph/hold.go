@@ -24,7 +24,7 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
 	r := &visit.Record{
 		ID:      ident.Derive("int", f.sess.run, f.placeOf(t), fermataHold, when),
-		Address: visit.Join(f.address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
+		Address: visit.Join(f.names.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
 		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
 		Kind: kindHold, Status: visit.Open,
 	}
@@ -34,7 +34,8 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 		return f.unsavable(err)
 	}
 	f.keep(r, shown)
-	t.status, t.signals, t.dirty = status, []*visit.Signal{{Record: r, Info: shown}}, true
+	t.status, t.signals = status, []*visit.Signal{{Record: r, Info: shown}}
+	f.touchTask(t)
 	return nil
 }
 
@@ -84,7 +85,8 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 		}
 	}
 	f.keep(r.Settle(visit.Answered), nil)
-	t.at, t.base, t.dirty = f.clock, f.state, true
+	t.at, t.base = f.clock, f.state
+	f.touchTask(t)
 	if t.status == taskHeld {
 		t.status = taskReady
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
-	f := &frame[S]{flow: fl, sess: s, place: place, address: address}
+	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true, merged: make([]bool, len(fl.shape.fields))}
 	var err error
 	if s.loaded != nil && s.loaded.frames[place] != nil {
 		err = f.load(s.loaded)
@@ -26,16 +26,16 @@ func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S
 
 // load restores the frame and readies what has been answered.
 func (f *frame[S]) load(saved *checkpoint) error {
-	sf := saved.frames[f.place]
+	sf := saved.frames[f.names.Place]
 	if sf.Graph != f.flow.name {
-		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.address, sf.Graph, f.flow.name)
+		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
 	}
 	f.clock, f.done = sf.Clock, sf.Done
 	f.loadVisits(sf.Visits)
 	for _, name := range sf.Next {
 		n, ok := f.flow.find(name)
 		if !ok {
-			return f.flow.changed(f.sess.run, visit.Join(f.address, nodeSegment(name)))
+			return f.flow.changed(f.sess.run, visit.Join(f.names.Address, nodeSegment(name)))
 		}
 		f.next = append(f.next, n)
 	}
@@ -116,7 +116,7 @@ func (l *stateLoader[S]) fields() error {
 	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
 	for _, sf := range l.frameSaved.Fields {
 		if len(sf.Revs) == 0 {
-			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.address, sf.Name)
+			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.names.Address, sf.Name)
 		}
 		i, known := f.flow.shape.byName[sf.Name]
 		if !known {
@@ -124,14 +124,12 @@ func (l *stateLoader[S]) fields() error {
 			continue
 		}
 		f.fields[i].by = sf.By
-		for _, clock := range sf.Revs {
-			f.fields[i].revs = append(f.fields[i].revs, revision{clock: clock, saved: true})
-		}
+		f.fields[i].revs = sf.revisions()
 	}
 	for i := range f.fields {
 		if f.fields[i].revs == nil { // the field is new in this program
 			f.fields[i].revs = []revision{{clock: 1}}
-			f.dirty = true
+			f.touch()
 		}
 	}
 	if l.changed && f.flow.migrate != nil {
@@ -145,15 +143,21 @@ func (l *stateLoader[S]) fields() error {
 // saveAnew marks everything for saving in the form that the migration will give it.
 func (l *stateLoader[S]) saveAnew() {
 	f := l.frame
-	f.dirty = true
+	f.touch()
 	for i := range f.fields {
 		for k := range f.fields[i].revs {
-			f.fields[i].revs[k].saved = false
+			rev := &f.fields[i].revs[k]
+			if rev.saved {
+				f.remove(f.flow.shape.fields[i].partName(rev.clock, f.names.Place))
+			}
+			rev.data, rev.saved = nil, false
 		}
 	}
 	for _, sf := range f.extra {
 		for _, clock := range sf.Revs {
-			f.remove(fieldPart(sf.Name, clock, f.place))
+			if sf.small(clock) == nil {
+				f.remove(l.partName(sf.Name, clock))
+			}
 		}
 	}
 	f.extra = nil
@@ -166,15 +170,12 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 	}
 	values := make(Fields, len(l.frameSaved.Fields))
 	for _, sf := range l.frameSaved.Fields {
-		rev := sf.Revs[0]
-		for _, r := range sf.Revs {
-			if r <= clock {
-				rev = r
+		rev, data := sf.at(clock)
+		if data == nil {
+			var ok bool
+			if data, ok = l.saved.parts[l.partName(sf.Name, rev)]; !ok {
+				return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, rev)
 			}
-		}
-		data, ok := l.saved.parts[fieldPart(sf.Name, rev, l.frame.place)]
-		if !ok {
-			return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.address, sf.Name, rev)
 		}
 		values[sf.Name] = data
 	}
@@ -189,11 +190,18 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 	return state, nil
 }
 
+func (l *stateLoader[S]) partName(name string, rev int64) string {
+	if i, ok := l.frame.flow.shape.byName[name]; ok {
+		return l.frame.flow.shape.fields[i].partName(rev, l.frame.names.Place)
+	}
+	return (&field{part: fieldPart(name)}).partName(rev, l.frame.names.Place)
+}
+
 func (l *stateLoader[S]) decode(values Fields) (*S, error) {
 	f := l.frame
 	if l.changed && f.flow.migrate != nil {
 		if err := f.flow.migrate(values); err != nil {
-			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.address, err)
+			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.names.Address, err)
 		}
 	}
 	state := new(S)
@@ -201,7 +209,7 @@ func (l *stateLoader[S]) decode(values Fields) (*S, error) {
 		fd := &f.flow.shape.fields[i]
 		if data, ok := values[fd.name]; ok {
 			if err := decodeField(f.flow.shape, fd, state, data); err != nil {
-				return nil, fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, f.address, fd.name, err)
+				return nil, fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, f.names.Address, fd.name, err)
 			}
 		}
 	}
@@ -209,12 +217,12 @@ func (l *stateLoader[S]) decode(values Fields) (*S, error) {
 }
 
 func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
-	for _, st := range loader.saved.tasks[f.place] {
+	for _, st := range loader.saved.tasks[f.names.Place] {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
-			return f.flow.changed(f.sess.run, visit.Join(f.address, nodeSegment(st.Node)))
+			return f.flow.changed(f.sess.run, visit.Join(f.names.Address, nodeSegment(st.Node)))
 		}
-		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true}
+		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
 		f.seq = max(f.seq, t.seq)
 		var err error
 		if t.base, err = loader.at(t.at); err != nil {
@@ -224,7 +232,8 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 		case taskReady, taskHeld, taskResting:
 		case taskWaiting:
 			if f.sess.Fresh(t.place) {
-				t.status, t.dirty = taskReady, true
+				t.status = taskReady
+				f.touchTask(t)
 			}
 		case taskFinished:
 			if err := f.loadResult(t, st, loader.saved); err != nil {
@@ -248,7 +257,7 @@ func (f *frame[S]) loadResult(t *task[S], st *savedTask, saved *checkpoint) erro
 		if !known {
 			continue
 		}
-		data := saved.parts[fieldPart(name, st.Rev, f.place)]
+		data := saved.parts[f.flow.shape.fields[i].partName(st.Rev, f.names.Place)]
 		if err := decodeField(f.flow.shape, &f.flow.shape.fields[i], &result, data); err != nil {
 			return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, t.place, name, err)
 		}
@@ -263,7 +272,7 @@ func (f *frame[S]) modify() error {
 	if len(f.sess.modifiers) == 0 {
 		return nil
 	}
-	address, err := fermata.ParseAddress(f.address)
+	address, err := fermata.ParseAddress(f.names.Address)
 	if err != nil {
 		return err
 	}
@@ -273,7 +282,7 @@ func (f *frame[S]) modify() error {
 	}
 	for _, modifier := range f.sess.modifiers {
 		if err := modifier(address, &edited); err != nil {
-			return fmt.Errorf("graph: modifying the state of %s: %w", f.address, err)
+			return fmt.Errorf("graph: modifying the state of %s: %w", f.names.Address, err)
 		}
 	}
 	changed := diff(f.flow.shape, f.state, &edited, nil)
@@ -290,7 +299,8 @@ func (f *frame[S]) modify() error {
 		if t.status == taskFinished {
 			continue
 		}
-		t.at, t.base, t.dirty = f.clock, f.state, true
+		t.at, t.base = f.clock, f.state
+		f.touchTask(t)
 	}
 	f.prune()
 	return nil

@@ -14,8 +14,8 @@ type merge struct {
 }
 
 // MergeField says how a field is merged when two nodes that did not see each other's work both changed it: base is what
-// both had seen, a what is there now, b what comes in addition. Without it such a change is a [ConflictError]. The field is
-// named as in JSON; T must be its type.
+// both had seen, a what is there now, b what comes in addition. It may change a and return it, but neither base nor b.
+// Without it such a change is a [ConflictError]. The field is named as in JSON; T must be its type.
 func MergeField[T, S any](g *Graph[S], field string, combine func(base, a, b T) (T, error)) {
 	g.merges = append(g.merges, merge{
 		field: field,
@@ -32,8 +32,7 @@ func Append[L ~[]E, E any](base, a, b L) (L, error) {
 	if len(a) < len(base) || len(b) < len(base) {
 		return nil, fmt.Errorf("a list of %d was shortened to %d: cannot append", len(base), min(len(a), len(b)))
 	}
-	merged := make(L, 0, len(a)+len(b)-len(base))
-	return append(append(merged, a...), b[len(base):]...), nil
+	return append(a, b[len(base):]...), nil
 }
 
 // Sum is for [MergeField]: the merged number has what both sides added.

@@ -183,10 +183,11 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 	if err == nil {
 		err = f.run(ctx)
 	}
+	if err == nil {
+		return fl.finish(ctx, s, f)
+	}
 	signals, failure := (&visit.Scope{}).Collect(err)
 	switch {
-	case err == nil:
-		return fl.finish(ctx, s, f)
 	case signals != nil && failure == nil:
 		return zero, s.wait(ctx, fl, f.state)
 	}

@@ -32,7 +32,8 @@ type session struct {
 	// version is that of the last save; staged is what changed since. A nil value removes the part.
 	version int64
 	staged  map[string][]byte
-	frames  []stager
+	frames  []stager // at work
+	changed []stager // of these, the ones that have something to stage
 	records map[string]*visit.Record
 	info    map[string]any
 	bad     []*fermata.AnswerError
@@ -138,6 +139,17 @@ func (s *session) join(f stager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frames = append(s.frames, f)
+	s.changed = append(s.changed, f)
+}
+
+// touch notes that a frame has something to stage.
+func (s *session) touch(f stager) {
+	if s.store == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = append(s.changed, f)
 }
 
 // setStatus stages the head.
@@ -191,22 +203,6 @@ func (s *session) refused(bad []*visit.BadAnswer) {
 	}
 }
 
-// saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
-const saveTimeout = 30 * time.Second
-
-// persistent returns a context that outlives ctx by saveTimeout.
-func persistent(ctx context.Context) (context.Context, func()) {
-	if ctx.Done() == nil {
-		return ctx, func() {}
-	}
-	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(saveTimeout, cancel)
-		context.AfterFunc(long, func() { timer.Stop() })
-	})
-	return long, func() { stop(); cancel() }
-}
-
 // flush writes everything staged so far and returns when it is durable. After a failed save nothing is saved any more:
 // whether it was applied is unknown, and a second try could overwrite what somebody else did since.
 func (s *session) flush(ctx context.Context) error {
@@ -222,9 +218,9 @@ func (s *session) flush(ctx context.Context) error {
 	if err != nil || len(delta.Put)+len(delta.Delete) == 0 {
 		return err
 	}
-	ctx, done := persistent(ctx)
-	defer done()
-	version, err := s.store.Save(ctx, s.key(), s.version, delta)
+	lasting := &lastingContext{Context: ctx}
+	defer lasting.end()
+	version, err := s.store.Save(lasting, s.key(), s.version, delta)
 	switch {
 	case errors.Is(err, store.ErrStale):
 		s.broken = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
@@ -241,9 +237,10 @@ func (s *session) key() store.Key { return store.Key{Account: s.account, Run: s.
 // take turns what is staged into a delta.
 func (s *session) take() (store.Delta, error) {
 	s.mu.Lock()
-	frames := slices.Clone(s.frames)
+	changed := s.changed
+	s.changed = nil
 	s.mu.Unlock()
-	for _, f := range frames {
+	for _, f := range changed {
 		if err := f.stage(); err != nil {
 			return store.Delta{}, err
 		}
@@ -383,6 +380,6 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames = nil
+	s.frames, s.changed = nil, nil
 	clear(s.staged)
 }

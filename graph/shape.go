@@ -8,8 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/jsonlite"
 )
 
 // shape is what the engine knows of a state type: its fields, which are the unit of saving and merging.
@@ -29,8 +33,29 @@ type field struct {
 	index    int
 	typ      reflect.Type
 	plain    bool
-	optional bool // omitempty or omitzero: absent in JSON means zero
+	scalar   reflect.Kind // String, Bool or Int if the value is just that, else Invalid
+	optional bool         // omitempty or omitzero: absent in JSON means zero
 	merge    *merge
+	part     string // what the names of its parts begin with
+}
+
+// partName is the name of the part that holds one value of the field.
+func (f *field) partName(rev int64, frame string) string {
+	return f.part + strconv.FormatInt(rev, 10) + " " + frame
+}
+
+// scalarKind looks for the types of which most states are made, and that need no encoding/json.
+func scalarKind(t reflect.Type) reflect.Kind {
+	if hasOwnJSON(t) {
+		return reflect.Invalid
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Bool:
+		return t.Kind()
+	case reflect.Int, reflect.Int64:
+		return reflect.Int
+	}
+	return reflect.Invalid
 }
 
 // wholeField is the name of the only field of a state that is no struct.
@@ -42,6 +67,7 @@ func shapeOf(t reflect.Type) (*shape, []string) {
 	h := sha256.New()
 	for i := range s.fields {
 		fmt.Fprintf(h, "%q %s\n", s.fields[i].name, s.fields[i].typ)
+		s.fields[i].part = fieldPart(s.fields[i].name)
 	}
 	s.print = hex.EncodeToString(h.Sum(nil)[:12])
 	return s, mistakes
@@ -52,7 +78,7 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 	var mistakes []string
 	if t.Kind() != reflect.Struct || hasOwnJSON(t) {
 		s.whole = true
-		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t)}}
+		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t), scalar: scalarKind(t)}}
 		s.byName[wholeField] = 0
 		s.plain = s.fields[0].plain
 		return s, unsavable(t, "the state", nil)
@@ -75,7 +101,7 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 			mistakes = append(mistakes, fmt.Sprintf("two state fields have the JSON name %q", name))
 		}
 		f := field{
-			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type),
+			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), scalar: scalarKind(sf.Type),
 			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
 		}
 		s.plain = s.plain && f.plain
@@ -206,7 +232,12 @@ func diff[S any](sh *shape, base, out *S, changed []int) []int {
 }
 
 func same(f *field, a, b reflect.Value) bool {
-	if f.plain {
+	switch {
+	case f.scalar == reflect.String:
+		return a.String() == b.String()
+	case f.scalar == reflect.Int:
+		return a.Int() == b.Int()
+	case f.plain:
 		return a.Equal(b)
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())
@@ -220,16 +251,42 @@ func set[S any](sh *shape, f *field, dst, src *S) {
 // encodeField returns the JSON of one field.
 func encodeField[S any](sh *shape, f *field, state *S) ([]byte, error) {
 	value := sh.of(f, reflect.ValueOf(state).Elem())
-	data, err := encodeJSON(value.Addr().Interface())
+	data, err := f.encode(value)
 	if err != nil {
 		return nil, fmt.Errorf("state field %s: %w", f.name, err)
 	}
 	return data, nil
 }
 
+func (f *field) encode(value reflect.Value) ([]byte, error) {
+	switch f.scalar {
+	case reflect.String:
+		text := value.String()
+		if !utf8.ValidString(text) {
+			return nil, errNotUTF8
+		}
+		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/32), text), nil
+	case reflect.Bool:
+		return strconv.AppendBool(nil, value.Bool()), nil
+	case reflect.Int:
+		return strconv.AppendInt(nil, value.Int(), 10), nil
+	}
+	return encodeJSON(value.Addr().Interface())
+}
+
 // decodeField reads one field. Numbers in untyped places stay as they were written.
 func decodeField[S any](sh *shape, f *field, state *S, data []byte) error {
 	value := sh.of(f, reflect.ValueOf(state).Elem())
+	switch f.scalar {
+	case reflect.String:
+		in := jsonlite.NewReader(data)
+		value.SetString(in.String())
+		return in.Err()
+	case reflect.Int:
+		in := jsonlite.NewReader(data)
+		value.SetInt(in.Int())
+		return in.Err()
+	}
 	if f.plain {
 		return json.Unmarshal(data, value.Addr().Interface())
 	}

@@ -36,14 +36,10 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 // just because another node of the step takes longer.
 func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
-	f.mu.Lock() // a sibling's save may be spelling it out
-	place := t.place
-	f.mu.Unlock()
-	v := visit.New(f.sess, visit.Where{
-		FramePlace: f.place, FrameAddress: f.address, Node: f.flow.segments[t.node], Number: t.visit, Place: place,
-	}, t.attempt)
-	if saved := f.sess.loaded; saved != nil && place != "" {
-		v.Restore(saved.records[place], saved.journal[place])
+	v := visit.New(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
+	if t.loaded {
+		saved := f.sess.loaded
+		v.Restore(t.place, saved.records[t.place], saved.journal[t.place])
 	}
 	inner, scope := v.Enter(ctx)
 	out := new(S)
@@ -104,7 +100,7 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t.attempt++
-	t.dirty = true
+	f.touchTask(t)
 	for _, r := range v.Records() {
 		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
 			f.keep(r, nil)
@@ -145,13 +141,21 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 		r.Status = visit.Withdrawn
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}
-	for _, r := range v.Records() {
+	for _, r := range v.Unused() {
 		if r.Fresh {
+			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrStale)}})
+		}
+		r.Status = visit.Withdrawn
+		f.keep(r.Settle(visit.Withdrawn), nil)
+	}
+	for _, r := range v.Records() {
+		if r.Fresh && r.Status != visit.Withdrawn {
 			r.Fresh = false
 			f.keep(r, nil)
 		}
 	}
-	t.status, t.signals, t.dirty = taskWaiting, signals, true
+	t.status, t.signals = taskWaiting, signals
+	f.touchTask(t)
 	return nil
 }
 
@@ -180,7 +184,8 @@ func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error
 			return err
 		}
 	}
-	t.status, t.result, t.changed, t.data, t.dirty = taskFinished, out, changed, data, true
+	t.status, t.result, t.changed, t.data = taskFinished, out, changed, data
+	f.touchTask(t)
 	return nil
 }
 

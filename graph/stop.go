@@ -60,3 +60,48 @@ func cancelled(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
+
+// saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
+const saveTimeout = 30 * time.Second
+
+// lastingContext outlives the context it is made from by saveTimeout. A store that never looks at it costs nothing.
+type lastingContext struct {
+	context.Context
+	mu      sync.Mutex
+	long    context.Context // nil until somebody wants to be told when it ends
+	release context.CancelFunc
+}
+
+func (c *lastingContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (c *lastingContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.long == nil {
+		long, cancel := context.WithCancel(context.WithoutCancel(c.Context))
+		stop := context.AfterFunc(c.Context, func() {
+			timer := time.AfterFunc(saveTimeout, cancel)
+			context.AfterFunc(long, func() { timer.Stop() })
+		})
+		c.long, c.release = long, func() { stop(); cancel() }
+	}
+	return c.long.Done()
+}
+
+func (c *lastingContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.long == nil {
+		return nil
+	}
+	return c.long.Err()
+}
+
+// end is called when the save has returned.
+func (c *lastingContext) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.release != nil {
+		c.release()
+	}
+}

@@ -6,10 +6,12 @@
 package jsonlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -38,6 +40,8 @@ func AppendString(dst []byte, s string) []byte {
 		switch c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
 		default:
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
@@ -50,11 +54,29 @@ func AppendString(dst []byte, s string) []byte {
 // Object writes the members of one object.
 type Object struct{ buf []byte }
 
-// NewObject begins an object.
-func NewObject() *Object { return &Object{buf: append(make([]byte, 0, 256), '{')} }
+var objects = sync.Pool{New: func() any { return &Object{buf: make([]byte, 0, 512)} }}
 
-// End returns the finished object.
-func (o *Object) End() []byte { return append(o.buf, '}') }
+// NewObject begins an object.
+func NewObject() *Object {
+	o := objects.Get().(*Object)
+	o.buf = append(o.buf[:0], '{')
+	return o
+}
+
+// End returns the finished object. The writer must not be used any more.
+func (o *Object) End() []byte {
+	data := make([]byte, len(o.buf)+1)
+	copy(data, o.buf)
+	data[len(o.buf)] = '}'
+	objects.Put(o)
+	return data
+}
+
+// Append writes a member whose value append adds to the buffer.
+func (o *Object) Append(name string, value func(buf []byte) []byte) {
+	o.name(name)
+	o.buf = value(o.buf)
+}
 
 func (o *Object) name(name string) {
 	if len(o.buf) > 1 {
@@ -130,12 +152,13 @@ func NewReader(data []byte) *Reader { return &Reader{data: data} }
 // Err returns what was wrong, data after the record included.
 func (r *Reader) Err() error {
 	if r.space(); r.err == nil && r.pos != len(r.data) {
-		r.fail()
+		r.Fail()
 	}
 	return r.err
 }
 
-func (r *Reader) fail() {
+// Fail makes the record one that cannot be read.
+func (r *Reader) Fail() {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w at byte %d", ErrSyntax, r.pos)
 	}
@@ -165,7 +188,7 @@ func (r *Reader) accept(c byte) bool {
 
 func (r *Reader) expect(c byte) {
 	if !r.accept(c) {
-		r.fail()
+		r.Fail()
 	}
 }
 
@@ -210,16 +233,44 @@ func (r *Reader) String() string {
 	if r.err != nil {
 		return ""
 	}
-	for _, c := range raw {
-		if c == '\\' || c >= utf8.RuneSelf {
-			var s string
-			if json.Unmarshal(r.data[r.pos-len(raw)-2:r.pos], &s) != nil {
-				r.fail()
-			}
-			return s
-		}
+	escape := bytes.IndexByte(raw, '\\')
+	if escape < 0 && utf8.Valid(raw) {
+		return string(raw)
 	}
-	return string(raw)
+	if text, ok := unescape(raw, escape); ok {
+		return text
+	}
+	var s string // the rarer escapes, and bytes that are not UTF-8
+	if json.Unmarshal(r.data[r.pos-len(raw)-2:r.pos], &s) != nil {
+		r.Fail()
+	}
+	return s
+}
+
+// unescape resolves the escapes that AppendString writes, of which the first is at i.
+func unescape(raw []byte, i int) (string, bool) {
+	if i < 0 {
+		return "", false
+	}
+	text := make([]byte, 0, len(raw))
+	for i >= 0 {
+		if i+1 >= len(raw) {
+			return "", false
+		}
+		text = append(text, raw[:i]...)
+		switch raw[i+1] {
+		case '"', '\\':
+			text = append(text, raw[i+1])
+		case 'n':
+			text = append(text, '\n')
+		default:
+			return "", false
+		}
+		raw = raw[i+2:]
+		i = bytes.IndexByte(raw, '\\')
+	}
+	text = append(text, raw...)
+	return string(text), utf8.Valid(text)
 }
 
 // quoted returns what stands between the quotes of the string that comes next, and skips it.
@@ -234,11 +285,11 @@ func (r *Reader) quoted() []byte {
 		case c == '\\':
 			i++
 		case c < ' ':
-			r.fail()
+			r.Fail()
 			return nil
 		}
 	}
-	r.fail()
+	r.Fail()
 	return nil
 }
 
@@ -252,7 +303,7 @@ func (r *Reader) Int() int64 {
 	raw := string(r.data[start:r.pos])
 	n, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil || raw[0] == '0' && len(raw) > 1 || raw[0] == '-' && raw[1] == '0' {
-		r.fail()
+		r.Fail()
 	}
 	return n
 }
@@ -263,7 +314,7 @@ func (r *Reader) Bool() bool {
 	case "true", "false":
 		return raw == "true"
 	}
-	r.fail()
+	r.Fail()
 	return false
 }
 
@@ -278,7 +329,7 @@ func (r *Reader) Raw() []byte {
 	raw := r.data[start:r.pos:r.pos]
 	if !json.Valid(raw) {
 		r.pos = start
-		r.fail()
+		r.Fail()
 		return nil
 	}
 	return raw
@@ -290,7 +341,7 @@ const maxDepth = 10_000
 // skip passes over a value, roughly: Raw checks it.
 func (r *Reader) skip(depth int) {
 	if depth > maxDepth || r.pos >= len(r.data) {
-		r.fail()
+		r.Fail()
 		return
 	}
 	switch r.data[r.pos] {
@@ -306,7 +357,7 @@ func (r *Reader) skip(depth int) {
 			r.pos++
 		}
 		if r.pos == start {
-			r.fail()
+			r.Fail()
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/fermata-go/fermata/internal/ident"
 )
@@ -45,6 +45,9 @@ type Record struct {
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
 	Answer json.RawMessage
 	Fresh  bool
+
+	// raised and used tell what the current entry did with the record. They are not stored.
+	raised, used bool
 }
 
 // Place is where the record stands within the run.
@@ -90,64 +93,78 @@ func (s *Scope) Ask(kind, digest string, data json.RawMessage, info any) (*Recor
 	if s.ended {
 		return nil, nil, ErrEnded
 	}
+	m := s.memory()
 	key := kind + "." + digest
-	key += order(s.count(slot(s.Rel, key)))
-	r := s.records[slot(s.Rel, key)]
+	if n := m.count(slot{s.Rel, key}); n > 1 {
+		key += order(n)
+	}
+	r := m.records[slot{s.Rel, key}]
 	if r == nil {
 		r = s.newRecord(key, kind)
 		r.Data = data
-		s.remember(r)
+		m.remember(r)
 	}
 	if r.Status == Answered {
+		r.used = true
 		return r, nil, nil
 	}
 	if r.Status == Withdrawn {
 		r.Status, r.Data = Open, data
 	}
-	signal := &Signal{Record: r, Info: info}
-	if s.raised == nil {
-		s.raised = make(map[string]*Signal)
-	}
-	s.raised[r.ID] = signal
-	return nil, signal, nil
+	r.raised = true
+	return nil, &Signal{Record: r, Info: info}, nil
 }
 
+// newRecord is called with the lock held.
 func (s *Scope) newRecord(key, kind string) *Record {
+	place := s.placed()
 	return &Record{
-		ID:      ident.Derive("int", s.Host.Run(), s.Place(), s.Rel, key),
-		Address: s.FullAddress(), Visit: s.Place(), Rel: s.Rel, Key: key, Kind: kind, Status: Open,
-		Seq: s.count(slot(s.Rel, "seq")),
+		ID:      ident.Derive("int", s.Host.Run(), place, s.Rel, key),
+		Address: s.FullAddress(), Visit: place, Rel: s.Rel, Key: key, Kind: kind, Status: Open,
+		Seq: s.mem.count(slot{s.Rel, "seq"}),
 	}
 }
 
 // Compare orders interrupts by their places, numbers in them as numbers, and at one place as they were asked.
 func Compare(a, b *Record) int {
-	return cmp.Or(natural(a.Place(), b.Place()), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID))
+	if c := natural(a.Visit, b.Visit); c != 0 {
+		return c
+	}
+	if c := natural(a.Rel, b.Rel); c != 0 {
+		return c
+	}
+	if a.Seq != b.Seq {
+		return cmp.Compare(a.Seq, b.Seq)
+	}
+	return cmp.Compare(a.ID, b.ID)
 }
 
 func natural(a, b string) int {
-	for a != "" && b != "" {
-		da, db := digits(a), digits(b)
-		if da > 0 && db > 0 {
-			x, y := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
-			if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
-				return c
-			}
-			a, b = a[da:], b[db:]
-			continue
-		}
-		if a[0] != b[0] {
-			return cmp.Compare(a[0], b[0])
-		}
-		a, b = a[1:], b[1:]
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
 	}
-	return cmp.Compare(len(a), len(b))
+	for i > 0 && isDigit(a[i-1]) { // the first difference may be inside a number
+		i--
+	}
+	a, b = a[i:], b[i:]
+	da, db := digits(a), digits(b)
+	if da != db && da > 0 && db > 0 {
+		return cmp.Compare(da, db)
+	}
+	return cmp.Compare(a, b)
 }
 
 // digits is how many digits s begins with.
 func digits(s string) int {
-	return len(s) - len(strings.TrimLeft(s, "0123456789"))
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Interrupt returns the signal for an interrupt without a kind. As long as the last one at this place is open it is that
 // one again, with the question and state it has now; after an answer it is a new one.
@@ -160,7 +177,7 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 	last, n := s.last()
 	if last == nil || last.Status != Open {
 		last = s.newRecord(order(n+1), "")
-		s.remember(last)
+		s.mem.remember(last)
 	}
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
 	for _, sub := range subs {
@@ -175,7 +192,10 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 func (s *Scope) last() (*Record, int) {
 	var last *Record
 	n := 0
-	for r := s.records[slot(s.Rel, order(1))]; r != nil; r = s.records[slot(s.Rel, order(n+1))] {
+	if s.mem == nil {
+		return nil, 0
+	}
+	for r := s.mem.records[slot{s.Rel, order(1)}]; r != nil; r = s.mem.records[slot{s.Rel, order(n + 1)}] {
 		last, n = r, n+1
 	}
 	return last, n
@@ -197,9 +217,11 @@ func (s *Scope) Last() *Record {
 func (s *Scope) Interrupted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.records {
-		if r.Rel == s.Rel {
-			return true
+	if s.mem != nil {
+		for _, r := range s.mem.records {
+			if r.Rel == s.Rel {
+				return true
+			}
 		}
 	}
 	return false
@@ -209,10 +231,10 @@ func (s *Scope) Interrupted() bool {
 func (s *Scope) Refuse(id string, err error) *Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.records {
+	for _, r := range s.mem.records {
 		if r.ID == id && r.Status == Answered {
 			r.Status, r.Answer = Open, nil
-			s.bad = append(s.bad, &BadAnswer{ID: id, Err: err})
+			s.mem.bad = append(s.mem.bad, &BadAnswer{ID: id, Err: err})
 			return &Signal{Record: r}
 		}
 	}
@@ -223,7 +245,10 @@ func (s *Scope) Refuse(id string, err error) *Signal {
 func (v *Visit) BadAnswers() []*BadAnswer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.bad
+	if v.mem == nil {
+		return nil
+	}
+	return v.mem.bad
 }
 
 // Collect takes the error that a node returned apart. If every leaf is an interrupt it returns the signals; if any is not,
@@ -312,33 +337,40 @@ var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned
 
 // Swallowed returns an error if a question that was asked in this entry is not among the signals that the node returned.
 func (v *Visit) Swallowed(returned []*Signal) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.raised) == 0 {
-		return nil
-	}
-	known := make(map[string]bool, len(returned))
-	for _, s := range returned {
-		known[s.Record.ID] = true
-	}
-	for id, s := range v.raised {
-		if !known[id] {
-			return fmt.Errorf("%w: %s asked (kind %s) and must return the error it got", ErrSwallowed, s.Record.Address, s.Record.Kind)
+	known := recordsOf(returned)
+	for _, r := range v.Records() {
+		if r.raised && !known[r] {
+			return fmt.Errorf("%w: %s asked (kind %s) and must return the error it got", ErrSwallowed, r.Address, r.Kind)
 		}
 	}
 	return nil
 }
 
-// Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
-func (v *Visit) Left(returned []*Signal) []*Record {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	known := make(map[*Record]bool, len(returned))
-	for _, s := range returned {
+func recordsOf(signals []*Signal) map[*Record]bool {
+	known := make(map[*Record]bool, len(signals))
+	for _, s := range signals {
 		known[s.Record] = true
 	}
+	return known
+}
+
+// Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
+// an answer to the old question must not be taken for one to a later.
+func (v *Visit) Unused() []*Record {
+	var unused []*Record
+	for _, r := range v.Records() {
+		if r.Status == Answered && r.Kind != "" && !r.used && !slices.ContainsFunc(v.mem.skipped, func(rel string) bool { return Below(r.Rel, rel) }) {
+			unused = append(unused, r)
+		}
+	}
+	return unused
+}
+
+// Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
+func (v *Visit) Left(returned []*Signal) []*Record {
+	known := recordsOf(returned)
 	var left []*Record
-	for _, r := range v.records {
+	for _, r := range v.Records() {
 		if r.Status == Open && !known[r] {
 			left = append(left, r)
 		}
@@ -350,11 +382,11 @@ func (v *Visit) Left(returned []*Signal) []*Record {
 func (v *Visit) Records() []*Record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.records) == 0 {
+	if v.mem == nil || len(v.mem.records) == 0 {
 		return nil
 	}
-	all := make([]*Record, 0, len(v.records))
-	for _, r := range v.records {
+	all := make([]*Record, 0, len(v.mem.records))
+	for _, r := range v.mem.records {
 		all = append(all, r)
 	}
 	return all

@@ -49,60 +49,68 @@ type Host interface {
 	Fresh(place string) bool
 }
 
-// Visit is one stay of a run at one node. The exported fields do not change after Enter.
+// Frame is a graph at work: its place within the run, and its address as people see it.
+type Frame struct{ Place, Address string }
+
+// Visit is one stay of a run at one node.
 type Visit struct {
 	Host Host
 	// Attempt counts how often this visit ended with a plain error.
 	Attempt int
 
-	where Where
-	names sync.Once // place and address are spelled out when somebody wants to know them
-	place string
-	addr  string
-	root  Scope
-	entry scoped
+	frame  *Frame
+	node   string // the node's segment
+	number int
+	root   Scope
+	entry  scoped
 
-	mu      sync.Mutex
-	records map[string]*Record         // by slot: relative place + key
+	mu    sync.Mutex
+	ended bool
+	mem   *memory // nil while there is nothing to remember: most visits neither ask nor do
+}
+
+// memory is what a visit knows, and what its current entry has used of that.
+type memory struct {
+	place   string // spelled out when somebody wants to know it
+	records map[slot]*Record
 	journal map[string]json.RawMessage // by part name
-	entered map[string]int             // what was used in this entry, by slot
-	raised  map[string]*Signal         // asked in this entry, by interrupt id
+	entered map[slot]int               // what was used in this entry, and how often
+	skipped []string                   // places that this entry did not go into
 	bad     []*BadAnswer
-	ended   bool
 }
 
-// Where says which visit it is: of what node, in which graph at work, for which time.
-type Where struct {
-	// FramePlace and FrameAddress are those of the graph, Node is the node's segment.
-	FramePlace, FrameAddress, Node string
-	Number                         int
-	// Place is the place under which the visit was saved, "" for a new one.
-	Place string
-}
+// slot is where a record or an entry-long claim lives.
+type slot struct{ rel, key string }
 
-// New returns a visit without a past.
-func New(host Host, where Where, attempt int) *Visit {
-	v := &Visit{Host: host, where: where, Attempt: attempt}
+// New returns a visit without a past: the nth of a node, which is named by its segment.
+func New(host Host, frame *Frame, node string, number, attempt int) *Visit {
+	v := &Visit{Host: host, Attempt: attempt, frame: frame, node: node, number: number}
 	v.root.Visit = v
 	return v
 }
 
-// Place names the visit within the run.
-func (v *Visit) Place() string { v.names.Do(v.spell); return v.place }
-
-// Address is that of the node, as people see it.
-func (v *Visit) Address() string { v.names.Do(v.spell); return v.addr }
-
-func (v *Visit) spell() {
-	v.place, v.addr = v.where.Place, Join(v.where.FrameAddress, v.where.Node)
-	if v.place == "" {
-		v.place = PlaceOf(v.where.FramePlace, v.where.Node, v.where.Number)
+// Restore gives the visit back what an earlier execution saved under place. It is called before Enter.
+func (v *Visit) Restore(place string, records []*Record, journal map[string]json.RawMessage) {
+	m := v.memory()
+	m.place, m.journal = place, journal
+	for _, r := range records {
+		m.remember(r)
 	}
 }
 
-// PlaceOf is the place of a visit in a frame.
-func PlaceOf(frame, node string, number int) string {
-	return Join(frame, node+"#"+strconv.Itoa(number))
+// memory is called with the lock held, or before Enter.
+func (v *Visit) memory() *memory {
+	if v.mem == nil {
+		v.mem = new(memory)
+	}
+	return v.mem
+}
+
+func (m *memory) remember(r *Record) {
+	if m.records == nil {
+		m.records = make(map[slot]*Record)
+	}
+	m.records[slot{r.Rel, r.Key}] = r
 }
 
 // Enter returns the context for the node's code, and the scope it stands for. It is called once.
@@ -111,33 +119,42 @@ func (v *Visit) Enter(ctx context.Context) (context.Context, *Scope) {
 	return &v.entry, &v.root
 }
 
-// Restore gives the visit back what an earlier execution saved. It is called before Enter.
-func (v *Visit) Restore(records []*Record, journal map[string]json.RawMessage) {
-	v.journal = journal
-	for _, r := range records {
-		v.remember(r)
-	}
+// Place names the visit within the run.
+func (v *Visit) Place() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.placed()
 }
 
-func (v *Visit) remember(r *Record) {
-	if v.records == nil {
-		v.records = make(map[string]*Record)
+// placed is called with the lock held.
+func (v *Visit) placed() string {
+	m := v.memory()
+	if m.place == "" {
+		m.place = PlaceOf(v.frame.Place, v.node, v.number)
 	}
-	v.records[slot(r.Rel, r.Key)] = r
+	return m.place
 }
 
-// slot is where a record or an entry-long claim lives. A tab cannot occur in an address text.
-func slot(rel, key string) string { return rel + "\t" + key }
+// PlaceOf is the place of a visit in a frame.
+func PlaceOf(frame, node string, number int) string {
+	if frame == "" {
+		return node + "#" + strconv.Itoa(number)
+	}
+	return frame + ";" + node + "#" + strconv.Itoa(number)
+}
+
+// Address is that of the node, as people see it.
+func (v *Visit) Address() string { return Join(v.frame.Address, v.node) }
 
 // Parts lists the names of the journal parts that the visit holds.
 func (v *Visit) Parts() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.journal) == 0 {
+	if v.mem == nil {
 		return nil
 	}
-	names := make([]string, 0, len(v.journal))
-	for name := range v.journal {
+	names := make([]string, 0, len(v.mem.journal))
+	for name := range v.mem.journal {
 		names = append(names, name)
 	}
 	return names
@@ -149,7 +166,7 @@ func (v *Visit) End() (used bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended = true
-	return len(v.records)+len(v.journal)+len(v.entered) > 0
+	return v.mem != nil
 }
 
 // ErrEnded is returned to code that still runs after its node returned.
@@ -216,19 +233,18 @@ func (s *Scope) Claim(what string) error {
 	if s.ended {
 		return ErrEnded
 	}
-	if s.count(slot(s.Rel, what)) > 1 {
+	if s.memory().count(slot{s.Rel, what}) > 1 {
 		return &DuplicateError{Address: s.FullAddress(), What: what}
 	}
 	return nil
 }
 
-// count is called with the lock held.
-func (v *Visit) count(slot string) int {
-	if v.entered == nil {
-		v.entered = make(map[string]int)
+func (m *memory) count(what slot) int {
+	if m.entered == nil {
+		m.entered = make(map[slot]int)
 	}
-	v.entered[slot]++
-	return v.entered[slot]
+	m.entered[what]++
+	return m.entered[what]
 }
 
 // DuplicateError says that one place was used twice in one stay at a node.
@@ -243,49 +259,66 @@ func (s *Scope) part(what string) string { return what + " " + s.At() }
 
 // Recall returns what was recorded here.
 func (s *Scope) Recall(what string) (json.RawMessage, bool) {
+	part := s.part(what)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	data, ok := s.journal[s.part(what)]
+	data, ok := s.mem.journal[part]
 	return data, ok
 }
 
 // Record writes down something about this place.
 func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, when When) error {
 	part := s.part(what)
-	s.mu.Lock()
-	if s.ended {
-		s.mu.Unlock()
-		return ErrEnded
-	}
-	before, had := s.journal[part]
-	if s.journal == nil {
-		s.journal = make(map[string]json.RawMessage)
-	}
-	s.journal[part] = data
-	s.mu.Unlock()
-	err := s.Host.Put(ctx, s.Visit, part, data, when)
+	before, had, err := s.set(part, data)
 	if err != nil {
+		return err
+	}
+	if err = s.Host.Put(ctx, s.Visit, part, data, when); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if had {
-			s.journal[part] = before
+			s.mem.journal[part] = before
 		} else {
-			delete(s.journal, part)
+			delete(s.mem.journal, part)
 		}
 	}
 	return err
+}
+
+func (v *Visit) set(part string, data json.RawMessage) (before json.RawMessage, had bool, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended {
+		return nil, false, ErrEnded
+	}
+	m := v.memory()
+	before, had = m.journal[part]
+	if m.journal == nil {
+		m.journal = make(map[string]json.RawMessage)
+	}
+	m.journal[part] = data
+	return before, had, nil
 }
 
 // Forget removes what was recorded here, with the next save.
 func (s *Scope) Forget(ctx context.Context, what string) {
 	part := s.part(what)
 	s.mu.Lock()
-	_, had := s.journal[part]
-	delete(s.journal, part)
+	_, had := s.mem.journal[part]
+	delete(s.mem.journal, part)
 	s.mu.Unlock()
 	if had {
 		_ = s.Host.Put(ctx, s.Visit, part, nil, Later) // Later only notes it; it cannot fail
 	}
+}
+
+// Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is
+// not asked again, and that means nothing.
+func (s *Scope) Skip() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.memory()
+	m.skipped = append(m.skipped, s.Rel)
 }
 
 const parked = "parked"
@@ -310,10 +343,13 @@ func (s *Scope) Parked(ctx context.Context) error {
 	for _, r := range s.Host.Open(at) {
 		errs = append(errs, &Signal{Record: r})
 	}
+	if errs != nil {
+		s.Skip()
+	}
 	return errors.Join(errs...)
 }
 
-// order makes the nth key of a kind: ".1", ".2" …
+// order makes the key of the nth interrupt of a place: ".1", ".2" …
 func order(n int) string { return "." + strconv.Itoa(n) }
 
 // Below reports whether place is at or below ancestor.

@@ -16,8 +16,8 @@ func (f *frame[S]) commit() error {
 			failure = join(failure, f.commitTask(t))
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool {
 		if t.status != taskOver {
 			return false
@@ -34,8 +34,8 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	err = f.apply(contribution[S]{
 		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
 		rev: t.rev, written: t.written,
@@ -83,8 +83,31 @@ func (f *frame[S]) apply(c contribution[S]) error {
 	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
 		next = new(S)
 		*next = *f.state
+		if err := f.applyTo(next, c); err != nil {
+			return err
+		}
+	} else {
+		for k, i := range c.changed {
+			f.fields[i].add(c.revision(k), c.by)
+		}
 	}
-	revisions := make([]revision, 0, 8) // stays on the stack for all but the widest changes
+	f.state, f.clock = next, max(f.clock, c.rev)
+	f.touch()
+	return nil
+}
+
+// revision is what the kth changed field becomes if it need not be merged.
+func (c *contribution[S]) revision(k int) revision {
+	rev := revision{clock: c.rev, saved: c.written}
+	if c.data != nil {
+		rev.data = c.data[k]
+	}
+	return rev
+}
+
+// applyTo puts a contribution into a state that others have changed, too.
+func (f *frame[S]) applyTo(next *S, c contribution[S]) error {
+	revisions := make([]revision, len(c.changed))
 	for k, i := range c.changed {
 		rev, err := f.contribute(c, k, next)
 		if err != nil {
@@ -94,19 +117,15 @@ func (f *frame[S]) apply(c contribution[S]) error {
 			}
 			return conflict
 		}
-		revisions = append(revisions, rev)
+		revisions[k] = rev
 	}
 	for k, i := range c.changed {
-		revs := &f.fields[i]
 		if revisions[k].clock != 0 {
-			revs.revs = append(revs.revs, revisions[k])
-			revs.by = c.by
+			f.fields[i].add(revisions[k], c.by)
 		} else if c.written {
-			revs.gone = append(revs.gone, c.rev)
+			f.fields[i].gone = append(f.fields[i].gone, c.rev)
 		}
 	}
-	f.state, f.clock = next, max(f.clock, c.rev)
-	f.touch()
 	return nil
 }
 
@@ -127,14 +146,8 @@ func (f *frame[S]) contribute(c contribution[S], k int, next *S) (revision, erro
 		f.flow.shape.of(fd, reflect.ValueOf(next).Elem()).Set(merged)
 		return revision{clock: c.rev}, nil
 	}
-	if next != c.result {
-		set(f.flow.shape, fd, next, c.result)
-	}
-	rev := revision{clock: c.rev, saved: c.written}
-	if c.data != nil {
-		rev.data = c.data[k]
-	}
-	return rev, nil
+	set(f.flow.shape, fd, next, c.result)
+	return c.revision(k), nil
 }
 
 var (
@@ -166,7 +179,18 @@ func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (me
 func (f *frame[S]) prune() {
 	for i := range f.fields {
 		revs := &f.fields[i]
-		if len(revs.revs) == 1 {
+		last := len(revs.revs) - 1
+		if last == 0 {
+			continue
+		}
+		if len(f.tasks) == 0 {
+			for _, rev := range revs.revs[:last] {
+				if rev.saved {
+					revs.gone = append(revs.gone, rev.clock)
+				}
+			}
+			revs.revs[0] = revs.revs[last]
+			revs.revs = revs.revs[:1]
 			continue
 		}
 		needed := func(clock int64) bool {

@@ -42,6 +42,20 @@ type frame[S any] struct {
 	listed  bool
 }
 
+// lock is for what happens between steps: then nothing but a save that stages the frame can come in between, and without a
+// store there is none. While nodes run, mu itself guards the frame.
+func (f *frame[S]) lock() {
+	if f.sess.store != nil {
+		f.mu.Lock()
+	}
+}
+
+func (f *frame[S]) unlock() {
+	if f.sess.store != nil {
+		f.mu.Unlock()
+	}
+}
+
 // touch notes that the frame has changed. It is called with the lock held.
 func (f *frame[S]) touch() {
 	f.dirty = true
@@ -81,6 +95,11 @@ type revision struct {
 
 // smallValue is up to how many bytes a value stands in the frame's part.
 const smallValue = 64
+
+func (r *fieldRevs) add(rev revision, by string) {
+	r.revs = append(r.revs, rev)
+	r.by = by
+}
 
 func (r *fieldRevs) newest() int64 { return r.revs[len(r.revs)-1].clock }
 
@@ -209,10 +228,10 @@ func join(a, b error) error {
 // rest is what remains when nothing can run: the end, or the signals of what is open.
 func (f *frame[S]) rest() error {
 	if len(f.tasks) == 0 {
-		f.mu.Lock()
+		f.lock()
 		f.done = true
 		f.touch()
-		f.mu.Unlock()
+		f.unlock()
 		return nil
 	}
 	var signals []*visit.Signal
@@ -292,8 +311,8 @@ func (f *frame[S]) advance() error {
 	if len(f.next) == 0 {
 		return nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	f.touch()
 	if len(f.tasks) == 0 && len(f.next) == 1 {
 		n := f.next[0]
@@ -345,8 +364,8 @@ func (f *frame[S]) begin(n int) error {
 
 // stage hands the session everything that changed since the last time, as one batch.
 func (f *frame[S]) stage() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	changes := f.pending
 	f.listed = false
 	for _, t := range f.changed {
@@ -484,8 +503,8 @@ func (f *frame[S]) having(i int, clock int64) *S {
 }
 
 func (f *frame[S]) parts() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	parts := []string{partFrame + f.names.Place}
 	for i := range f.fields {
 		for _, rev := range f.fields[i].revs {

@@ -23,7 +23,7 @@ const (
 func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
 	r := &visit.Record{
-		ID:      ident.Derive("int", f.sess.run, f.placeOf(t), fermataHold, when),
+		ID:      ident.Derive("int", f.sess.Run(), f.placeOf(t), fermataHold, when),
 		Address: visit.Join(f.names.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
 		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
 		Kind: kindHold, Status: visit.Open,
@@ -64,8 +64,8 @@ func isHoldOf(r *visit.Record, status taskStatus) bool {
 }
 
 func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.lock()
+	defer f.unlock()
 	if r.Answer != nil {
 		edited, err := decodeState[S](f.flow.shape, r.Answer)
 		if err != nil {

@@ -35,7 +35,7 @@ func (f *frame[S]) load(saved *checkpoint) error {
 	for _, name := range sf.Next {
 		n, ok := f.flow.find(name)
 		if !ok {
-			return f.flow.changed(f.sess.run, visit.Join(f.names.Address, nodeSegment(name)))
+			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(name)))
 		}
 		f.next = append(f.next, n)
 	}
@@ -220,7 +220,7 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 	for _, st := range loader.saved.tasks[f.names.Place] {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
-			return f.flow.changed(f.sess.run, visit.Join(f.names.Address, nodeSegment(st.Node)))
+			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(st.Node)))
 		}
 		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
 		f.seq = max(f.seq, t.seq)

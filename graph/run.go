@@ -94,7 +94,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 	if !utf8.ValidString(o.run) {
 		return zero, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", o.run)
 	}
-	if o.run == "" {
+	if o.run == "" && o.store != nil {
 		o.run = ident.Random("run")
 	} else if o.store != nil {
 		switch _, err := o.store.Load(ctx, store.Key{Account: o.account, Run: o.run}); {
@@ -207,14 +207,14 @@ func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, erro
 func (s *session) wait(ctx context.Context, root subgraph, state any) error {
 	open := s.waiting(root)
 	if s.store == nil {
-		return fmt.Errorf("%w: %w", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.run, Interrupts: open}})
+		return fmt.Errorf("%w: %w", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
 	}
 	s.setStatus(StatusWaiting, nil)
 	if err := s.flush(ctx); err != nil {
 		return s.fail(ctx, err)
 	}
 	return &fermata.InterruptError{
-		Info:       &fermata.InterruptInfo{Run: s.run, Interrupts: open, State: state},
+		Info:       &fermata.InterruptInfo{Run: s.Run(), Interrupts: open, State: state},
 		BadAnswers: s.bad,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -22,6 +23,7 @@ import (
 // meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
 type session struct {
 	options
+	naming sync.Once
 	run    string
 	loaded *checkpoint       // nil for a new run
 	places map[string]*about // what was open, and what is answered now, at and below each place
@@ -66,7 +68,16 @@ func newSession(o options, run string, loaded *checkpoint) *session {
 	return s
 }
 
-func (s *session) Run() string     { return s.run }
+// Run names the run. A run that nobody named and nobody can resume gets a name only if somebody asks for it.
+func (s *session) Run() string {
+	s.naming.Do(func() {
+		if s.run == "" {
+			s.run = ident.Random("run")
+		}
+	})
+	return s.run
+}
+
 func (s *session) Time() time.Time { return s.clock() }
 func (s *session) Policy() any     { return s.policy }
 

@@ -36,13 +36,14 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 // just because another node of the step takes longer.
 func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
-	v := visit.New(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
+	e := new(entry[S])
+	v, out := &e.visit, &e.out
+	v.Init(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded
 		v.Restore(t.place, saved.records[t.place], saved.journal[t.place])
 	}
 	inner, scope := v.Enter(ctx)
-	out := new(S)
 	err := f.call(inner, n, t, out)
 	var signals []*visit.Signal
 	if err != nil {
@@ -68,6 +69,12 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 		return f.save(ctx)
 	}
 	return nil
+}
+
+// entry is what entering a node needs, in one piece.
+type entry[S any] struct {
+	visit visit.Visit
+	out   S
 }
 
 // call gives the node a state of its own, the time it may take, and a net below it.
@@ -110,7 +117,7 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 		return err
 	}
 	address, parseErr := fermata.ParseAddress(v.Address())
-	return &NodeError{Run: f.sess.run, Address: address, Err: errors.Join(err, parseErr)}
+	return &NodeError{Run: f.sess.Run(), Address: address, Err: errors.Join(err, parseErr)}
 }
 
 // keep stages an interrupt. It is called with the lock held.

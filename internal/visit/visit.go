@@ -82,11 +82,10 @@ type memory struct {
 // slot is where a record or an entry-long claim lives.
 type slot struct{ rel, key string }
 
-// New returns a visit without a past: the nth of a node, which is named by its segment.
-func New(host Host, frame *Frame, node string, number, attempt int) *Visit {
-	v := &Visit{Host: host, Attempt: attempt, frame: frame, node: node, number: number}
+// Init makes a zero Visit one without a past: the nth of a node, which is named by its segment.
+func (v *Visit) Init(host Host, frame *Frame, node string, number, attempt int) {
+	v.Host, v.Attempt, v.frame, v.node, v.number = host, attempt, frame, node, number
 	v.root.Visit = v
-	return v
 }
 
 // Restore gives the visit back what an earlier execution saved under place. It is called before Enter.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -180,6 +181,15 @@ func CurrentAddress(ctx context.Context) Address {
 		panic(err) // the runtime wrote it
 	}
 	return address
+}
+
+// Now is the time by the clock of the run that ctx is part of. It moves on between two entries of a node; keep a time that
+// must not with [Do]. Outside of a run it is time.Now.
+func Now(ctx context.Context) time.Time {
+	if scope := visit.From(ctx); scope != nil {
+		return scope.Host.Time()
+	}
+	return time.Now()
 }
 
 // AppendAddressSegment returns a context for a part of the current node: a sub-process, a call, whatever may wait on its

@@ -124,8 +124,9 @@ type Fields = map[string][]byte
 // when a run goes on whose state had other fields, or fields of other types.
 func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate = migrate }
 
-// kindHold is the kind of the interrupts that HoldBefore and HoldAfter make.
-const kindHold = "hold"
+// KindHold is the kind of the interrupts that [Graph.HoldBefore] and [Graph.HoldAfter] make. Their answer is nil, to go on, or
+// the graph's state, edited.
+const KindHold = "hold"
 
 // subgraph is a compiled graph over a state that the code which holds it does not know.
 type subgraph interface {

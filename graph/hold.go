@@ -25,8 +25,8 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	r := &visit.Record{
 		ID:      ident.Derive("int", f.sess.Run(), f.placeOf(t), fermataHold, when),
 		Address: visit.Join(f.names.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
-		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: kindHold,
-		Kind: kindHold, Status: visit.Open,
+		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: KindHold,
+		Kind: KindHold, Status: visit.Open,
 	}
 	t.at, t.base = f.clock, f.state
 	shown, err := clone(f.flow.shape, t.base)
@@ -48,7 +48,7 @@ func (f *frame[S]) release() error {
 			continue
 		}
 		for _, r := range f.sess.loaded.records[t.place] {
-			if r.Kind == kindHold && r.Status == visit.Answered && isHoldOf(r, t.status) {
+			if r.Kind == KindHold && r.Status == visit.Answered && isHoldOf(r, t.status) {
 				if err := f.releaseTask(t, r); err != nil {
 					return err
 				}

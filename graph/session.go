@@ -316,7 +316,7 @@ func (s *session) check(targets map[string]any, root subgraph) (map[string]json.
 }
 
 func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (json.RawMessage, error) {
-	if r.Kind == kindHold {
+	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Visit)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)

@@ -116,7 +116,6 @@ var (
 	marshalerType   = reflect.TypeFor[json.Marshaler]()
 	textMarshalType = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 	timeType        = reflect.TypeFor[time.Time]()
-	rawType         = reflect.TypeFor[json.RawMessage]()
 )
 
 func hasOwnJSON(t reflect.Type) bool {

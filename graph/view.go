@@ -39,7 +39,7 @@ func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
 // stored is what an interrupt of an earlier process shows. It is never the only form: Data has the question, and the state
 // that a hold shows is the run's.
 func (v *viewer) stored(r *visit.Record) (info any) {
-	if r.Kind == kindHold {
+	if r.Kind == KindHold {
 		if place, err := fermata.ParseAddress(r.Visit); err == nil {
 			return v.root.heldState(v.session.loaded, "", place)
 		}

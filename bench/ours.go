@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+var review = fermata.NewKind[string, string]("bench-review")
+
+// ours is Fermata with a graph that waits.
+type ours[S any] struct {
+	flow    *graph.Flow[S]
+	store   store.Checkpoints
+	options []graph.Option
+	input   S
+}
+
+var _ waiting[doc] = (*ours[doc])(nil)
+
+func newOurs[S any](g *graph.Graph[S], st store.Checkpoints, input S, options []graph.Option) (*ours[S], error) {
+	flow, err := g.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return &ours[S]{flow: flow, store: st, input: input, options: slices.Concat(options, []graph.Option{graph.WithStore(st)})}, nil
+}
+
+func (o *ours[S]) start(ctx context.Context, run string) ([]string, error) {
+	_, err := o.flow.Run(ctx, o.input, append(slices.Clip(o.options), graph.WithRun(run))...)
+	info, waits := fermata.ExtractInterruptInfo(err)
+	if !waits {
+		return nil, fmt.Errorf("it does not wait: %w", err)
+	}
+	ids := make([]string, len(info.Interrupts))
+	for i, interrupt := range info.Interrupts {
+		ids[i] = interrupt.ID
+	}
+	return ids, nil
+}
+
+func (o *ours[S]) resume(ctx context.Context, run string, answers map[string]any) (S, error) {
+	return o.flow.Resume(fermata.BatchResumeWithData(ctx, answers), run, o.options...)
+}
+
+func (o *ours[S]) size(ctx context.Context, run string) (int, error) {
+	saved, err := o.store.Load(ctx, store.Key{Run: run})
+	size := 0
+	for name, data := range saved.Parts {
+		size += len(name) + len(data)
+	}
+	return size, err
+}
+
+func (o *ours[S]) forget(ctx context.Context, run string) error {
+	return o.store.Delete(ctx, store.Key{Run: run})
+}
+
+// saving says how often our side saves. Eino saves when it waits and at no other time.
+type saving []graph.Option
+
+var (
+	onHold   = saving{graph.SaveOnHold()}
+	eachStep = saving{}
+)
+
+// oursNode is a node that does not ask.
+func oursNode(work func(doc) doc) graph.Func[doc] {
+	return func(_ context.Context, d doc) (doc, error) { return work(d), nil }
+}
+
+func oursAsk(ctx context.Context, d doc) (doc, error) {
+	verdict, err := review.Ask(ctx, question)
+	if err != nil {
+		return d, err
+	}
+	return answered(d, verdict), nil
+}
+
+// oursLine is a line of ten nodes; the one at ask waits, 0 is none.
+func oursLine(ask int) *graph.Graph[doc] {
+	g := graph.New[doc]("line")
+	before := graph.Start
+	for i := 1; i <= lineLength; i++ {
+		node := oursNode(step)
+		if i == ask {
+			node = oursAsk
+		}
+		g.Node(nodeName(i), node)
+		g.Edge(before, nodeName(i))
+		before = nodeName(i)
+	}
+	g.Edge(before, graph.End)
+	return g
+}
+
+func oursRun() (*subject, error) {
+	flow, err := oursLine(0).Compile()
+	if err != nil {
+		return nil, err
+	}
+	check := expect(doc{Steps: lineLength})
+	return &subject{do: func(ctx context.Context) error {
+		result, err := flow.Run(ctx, doc{})
+		if err != nil {
+			return err
+		}
+		return check(result)
+	}}, nil
+}
+
+func oursWait(text string, how saving) (*subject, error) {
+	o, err := newOurs(oursLine(lineAsk), memory.New(), doc{Text: text}, how)
+	if err != nil {
+		return nil, err
+	}
+	return waits(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
+}
+
+// oursSQLite is oursWait with a file.
+func oursSQLite(text string, how saving) (*subject, error) {
+	dir, err := os.MkdirTemp("", "fermata-bench-")
+	if err != nil {
+		return nil, err
+	}
+	st, err := sqlite.Open(filepath.Join(dir, "bench.db"))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	o, err := newOurs(oursLine(lineAsk), st, doc{Text: text}, how)
+	if err != nil {
+		return nil, errors.Join(err, st.Close(), os.RemoveAll(dir))
+	}
+	s := waits(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer}))
+	s.close = func() error { return errors.Join(st.Close(), os.RemoveAll(dir)) }
+	return s, nil
+}
+
+// oursNest is a graph in a graph in a graph; the innermost one asks.
+func oursNest(depth int, text string, input doc, how saving) (*subject, error) {
+	g, err := oursNested(depth, text)
+	if err != nil {
+		return nil, err
+	}
+	o, err := newOurs(g, memory.New(), input, how)
+	if err != nil {
+		return nil, err
+	}
+	return waits(o, 1, expect(nestResult(depth, text))), nil
+}
+
+func oursNested(depth int, text string) (*graph.Graph[doc], error) {
+	g := graph.New[doc](fmt.Sprintf("level%d", depth))
+	if depth == 1 {
+		g.Node("pre", oursNode(load(text)))
+		g.Node("inner", oursAsk)
+		g.Node("post", oursNode(drop(text)))
+	} else {
+		inner, err := oursNested(depth-1, text)
+		if err != nil {
+			return nil, err
+		}
+		flow, err := inner.Compile()
+		if err != nil {
+			return nil, err
+		}
+		g.Node("pre", oursNode(step))
+		graph.Sub(g, "inner", flow, func(d doc) doc { return d }, func(_, d doc) doc { return d })
+		g.Node("post", oursNode(step))
+	}
+	g.Edge(graph.Start, "pre")
+	g.Edge("pre", "inner")
+	g.Edge("inner", "post")
+	g.Edge("post", graph.End)
+	return g, nil
+}

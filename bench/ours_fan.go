@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// fan is the state of the graphs that wait at many places. Every place leaves its name and its answer.
+type fan struct {
+	Places  []string `json:"places,omitempty"`
+	Answers []string `json:"answers,omitempty"`
+}
+
+// fanAnswer is what one place leaves.
+func fanAnswer(name, answer string) string { return name + "=" + answer }
+
+func oursFanAsk(ctx context.Context, name string) (string, error) {
+	verdict, err := review.Ask(ctx, question)
+	if err != nil {
+		return "", err
+	}
+	return fanAnswer(name, verdict), nil
+}
+
+// oursFanNodes is n nodes side by side.
+func oursFanNodes(n int, how saving) (*subject, error) {
+	g := graph.New[fan]("fan")
+	graph.MergeField(g, "answers", graph.Append[[]string])
+	for i := range n {
+		name := nodeName(i)
+		g.Node(name, func(ctx context.Context, f fan) (fan, error) {
+			left, err := oursFanAsk(ctx, name)
+			if err != nil {
+				return f, err
+			}
+			f.Answers = append(f.Answers, left)
+			return f, nil
+		})
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	return oursFan(g, fan{}, n, how)
+}
+
+// oursFanEach is one node that works on n items.
+func oursFanEach(n int, how saving) (*subject, error) {
+	g := graph.New[fan]("fan")
+	graph.Each(g, "each", func(f fan) []string { return f.Places }, oursFanAsk,
+		func(f fan, left []string) fan { return fan{Answers: left} })
+	g.Edge(graph.Start, "each")
+	g.Edge("each", graph.End)
+	return oursFan(g, fanOver(n), n, how)
+}
+
+// oursFanFlows is one node that runs n graphs, one per item.
+func oursFanFlows(n int, how saving) (*subject, error) {
+	inner := graph.New[item]("item")
+	inner.Node("ask", func(ctx context.Context, i item) (item, error) {
+		left, err := oursFanAsk(ctx, i.Place)
+		i.Answer = left
+		return i, err
+	})
+	inner.Edge(graph.Start, "ask")
+	inner.Edge("ask", graph.End)
+	flow, err := inner.Compile()
+	if err != nil {
+		return nil, err
+	}
+	g := graph.New[fan]("fan")
+	graph.EachFlow(g, "each", itemsOf, flow, collectItems)
+	g.Edge(graph.Start, "each")
+	g.Edge("each", graph.End)
+	return oursFan(g, fanOver(n), n, how)
+}
+
+// item is the state of the graph that works on one place.
+type item struct {
+	Place  string `json:"place"`
+	Answer string `json:"answer,omitempty"`
+}
+
+func itemsOf(f fan) []item {
+	items := make([]item, len(f.Places))
+	for i, place := range f.Places {
+		items[i].Place = place
+	}
+	return items
+}
+
+func collectItems(_ fan, items []item) fan {
+	left := make([]string, len(items))
+	for i := range items {
+		left[i] = items[i].Answer
+	}
+	return fan{Answers: left}
+}
+
+// fanOver is the input of the graphs that work on a list.
+func fanOver(n int) fan {
+	input := fan{Places: make([]string, n)}
+	for i := range n {
+		input.Places[i] = nodeName(i)
+	}
+	return input
+}
+
+func oursFan(g *graph.Graph[fan], input fan, n int, how saving) (*subject, error) {
+	o, err := newOurs(g, memory.New(), input, how)
+	if err != nil {
+		return nil, err
+	}
+	return waits(o, n, func(f fan) error { return checkFan(n, f.Answers) }), nil
+}
+
+// checkFan checks that each of n places left its answer, in any order.
+func checkFan(n int, left []string) error {
+	if len(left) != n {
+		return fmt.Errorf("%d places left an answer, want %d", len(left), n)
+	}
+	seen := make(map[string]bool, n)
+	for _, l := range left {
+		name, verdict, _ := strings.Cut(l, "=")
+		if verdict != answer || seen[name] {
+			return fmt.Errorf("a place left %q", l)
+		}
+		seen[name] = true
+	}
+	return nil
+}

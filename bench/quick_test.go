@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestQuick_EveryScenarioComesOutRightOnBothSides runs each operation once. It says nothing about time.
+func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
+	c, err := parse([]string{"-quick", "-json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), c, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(r.Results), len(scenarios()); got != want {
+		t.Errorf("%d results, want %d", got, want)
+	}
+	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
+		if !v.Judged || !v.Met {
+			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
+		}
+	}
+	var text strings.Builder
+	if err := r.markdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scenarios() {
+		if !strings.Contains(text.String(), "`"+s.name+"`") {
+			t.Errorf("the report does not mention %s", s.name)
+		}
+	}
+}
+
+func TestSubject_WrongResultIsAnError(t *testing.T) {
+	for name, check := range map[string]func() error{
+		"a step too few": func() error { return expect(doc{Steps: 10})(doc{Steps: 9}) },
+		"lost text":      func() error { return expect(doc{Text: "a"})(doc{Text: "b"}) },
+		"a place lost":   func() error { return checkFan(2, []string{"n0=yes"}) },
+		"a place twice":  func() error { return checkFan(2, []string{"n0=yes", "n0=yes"}) },
+		"a wrong answer": func() error { return checkFan(2, []string{"n0=yes", "n1=no"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if check() == nil {
+				t.Error("it passed")
+			}
+		})
+	}
+}
+
+func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%q passed", args)
+		}
+	}
+}
+
+func TestJudge_SaysWhatIsNotMet(t *testing.T) {
+	side := func(cpu float64, stored int) measured {
+		return measured{Best: sample{CPU: cpu, Allocs: 1}, Stored: stored}
+	}
+	eino := side(100, 0)
+	verdicts := judge([]result{
+		{Name: "line/10", Ours: side(10, 0), Eino: &eino},
+		{Name: "wait/1KiB", Ours: side(11, 0), Eino: &eino},
+		{Name: "fan/each/100", Ours: side(10, 10)},
+		{Name: "fan/each/1000", Ours: side(131, 130)},
+		{Name: "nest/5", Ours: side(1, 80_692)},
+	}, false)
+	words := map[string]string{}
+	for _, v := range verdicts {
+		words[v.Goal] = v.word()
+	}
+	for goal, want := range map[string]string{
+		"line/10: at most 1/10 of Eino's CPU":                                                        "met",
+		"wait/1KiB: at most 1/10 of Eino's CPU":                                                      "**NOT met**",
+		"nest/5: at most 1.2 × state + 2 KiB stored (80,691 bytes)":                                  "**NOT met**",
+		"fan/each/100 → fan/each/1000: CPU no worse than linear (×10)":                               "**NOT met**",
+		"fan/each/100 → fan/each/1000: stored bytes no worse than linear (×10)":                      "met",
+		"fan/nodes/100 → fan/nodes/1000: stored bytes no worse than linear (×10)":                    "not judged",
+		"nest/5 → nest/10: stored bytes no worse than linear (×2)":                                   "not judged",
+		"wait-each-step/64KiB → wait-each-step/1MiB: CPU no worse than linear (×16)":                 "not judged",
+		"fan-each-step/nodes/100 → fan-each-step/nodes/1000: allocations no worse than linear (×10)": "not judged",
+	} {
+		if words[goal] != want {
+			t.Errorf("%s: %q, want %q", goal, words[goal], want)
+		}
+	}
+}

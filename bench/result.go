@@ -1,0 +1,55 @@
+package main
+
+// measured is one side of a scenario.
+type measured struct {
+	// Best has the least of every value over all rounds.
+	Best   sample   `json:"best"`
+	Rounds []sample `json:"rounds,omitempty"`
+	// Stored is what is kept while the run waits, in bytes.
+	Stored int `json:"stored,omitempty"`
+}
+
+// result is what came out of a scenario.
+type result struct {
+	Name    string    `json:"name"`
+	What    string    `json:"what"`
+	Unequal string    `json:"unequal,omitempty"`
+	Ours    measured  `json:"ours"`
+	Eino    *measured `json:"eino,omitempty"`
+}
+
+// newResult takes our side and, if there is one, Eino's.
+func newResult(s scenario, sides []*side) result {
+	r := result{Name: s.name, What: s.what, Unequal: s.unequal, Ours: newMeasured(sides[0])}
+	if len(sides) > 1 {
+		eino := newMeasured(sides[1])
+		r.Eino = &eino
+	}
+	return r
+}
+
+func newMeasured(s *side) measured {
+	m := measured{Rounds: s.rounds, Stored: s.stored}
+	for i, one := range s.rounds {
+		if i == 0 {
+			m.Best = one
+		}
+		m.Best = least(m.Best, one)
+	}
+	return m
+}
+
+// cpuRatio and allocRatio are what ours cost for each unit that Eino cost. known is false where that was not measured.
+func (r result) cpuRatio() (ratio float64, known bool) {
+	if r.Eino == nil || r.Eino.Best.CPU == 0 {
+		return 0, false
+	}
+	return r.Ours.Best.CPU / r.Eino.Best.CPU, true
+}
+
+func (r result) allocRatio() (ratio float64, known bool) {
+	if r.Eino == nil || r.Eino.Best.Allocs == 0 {
+		return 0, false
+	}
+	return r.Ours.Best.Allocs / r.Eino.Best.Allocs, true
+}

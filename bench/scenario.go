@@ -1,0 +1,128 @@
+package main
+
+import "fmt"
+
+// scenario is one comparison, or one measurement of our side alone.
+type scenario struct {
+	// name is what -scenario matches, what is the row's title.
+	name, what string
+	ours       func() (*subject, error)
+	// eino is nil where Eino has nothing of the kind.
+	eino func() (*subject, error)
+	// sizeOnly leaves out time and allocations.
+	sizeOnly bool
+	// unequal says what the two sides do not have in common.
+	unequal string
+}
+
+// The line has ten nodes, and the fifth of them asks.
+const (
+	lineLength = 10
+	lineAsk    = 5
+)
+
+const (
+	savesMore = "our side also saves after every step, which survives a crash between two waits; Eino cannot do that"
+	eachItem  = "our side is one node that fans out over a list (graph.Each); Eino has branches only"
+	storesAll = "the text is in the state of every level, not of the innermost alone"
+)
+
+// nestResult is what comes out of the nested graphs: two nodes per level and the one that asks.
+func nestResult(depth int, text string) doc {
+	return doc{Steps: 2*depth + 1, Answer: answer, Read: len(text)}
+}
+
+// scenarios lists everything that is measured, in the order of the report.
+func scenarios() []scenario {
+	list := []scenario{{name: "line/10", what: "10 nodes in a line, no store, no wait", ours: oursRun, eino: einoRun}}
+	for _, size := range []int{kib, 64 * kib, mib} {
+		list = append(list, waitScenario("wait/", size, onHold, ""))
+	}
+	for _, size := range []int{kib, 64 * kib, mib} {
+		list = append(list, waitScenario("wait-each-step/", size, eachStep, savesMore))
+	}
+	for _, n := range []int{100, 1000} {
+		list = append(list, fanScenario("fan/nodes/", n, oursFanNodes, onHold, ""))
+	}
+	for _, n := range []int{100, 1000} {
+		list = append(list, fanScenario("fan/each/", n, oursFanEach, onHold, eachItem))
+	}
+	list = append(list, nestScenario(5, false), nestScenario(10, true), nestThrough(5))
+	return append(list, oursAlone()...)
+}
+
+func waitScenario(prefix string, size int, how saving, unequal string) scenario {
+	text := prose(size)
+	return scenario{
+		name: prefix + sizeName(size), what: fmt.Sprintf("wait at node 5 of 10 and resume, %s of state", sizeName(size)),
+		ours:    func() (*subject, error) { return oursWait(text, how) },
+		eino:    func() (*subject, error) { return einoWait(text) },
+		unequal: unequal,
+	}
+}
+
+type oursFanMaker func(n int, how saving) (*subject, error)
+
+func fanScenario(prefix string, n int, make oursFanMaker, how saving, unequal string) scenario {
+	return scenario{
+		name: fmt.Sprint(prefix, n), what: fmt.Sprintf("%d parallel waits, answered in one call", n),
+		ours:    func() (*subject, error) { return make(n, how) },
+		eino:    func() (*subject, error) { return einoFan(n) },
+		unequal: unequal,
+	}
+}
+
+// nestScenario has the text in the innermost graph alone.
+func nestScenario(depth int, sizeOnly bool) scenario {
+	text := prose(64 * kib)
+	return scenario{
+		name: fmt.Sprintf("nest/%d", depth), what: fmt.Sprintf("%d nested graphs, the innermost waits with 64KiB", depth),
+		ours:     func() (*subject, error) { return oursNest(depth, text, doc{}, onHold) },
+		eino:     func() (*subject, error) { return einoNest(depth, text, doc{}) },
+		sizeOnly: sizeOnly,
+	}
+}
+
+// nestThrough hands the text down through the states of all levels.
+func nestThrough(depth int) scenario {
+	s := nestScenario(depth, true)
+	text := prose(64 * kib)
+	s.name = fmt.Sprintf("nest-through/%d", depth)
+	s.ours = func() (*subject, error) { return oursNest(depth, text, doc{Text: text}, onHold) }
+	s.eino = func() (*subject, error) { return einoNest(depth, text, doc{Text: text}) }
+	s.unequal = storesAll
+	return s
+}
+
+// oursAlone are the rows that Eino has nothing to set against.
+func oursAlone() []scenario {
+	text := prose(kib)
+	list := []scenario{
+		{
+			name: "sqlite/on-hold", what: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved when it holds",
+			ours: func() (*subject, error) { return oursSQLite(text, onHold) },
+		},
+		{
+			name: "sqlite/each-step", what: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved after every step",
+			ours: func() (*subject, error) { return oursSQLite(text, eachStep) },
+		},
+	}
+	for _, form := range []struct {
+		prefix, what string
+		make         oursFanMaker
+		how          saving
+	}{
+		{"fan/flows/", ", each in a graph of its own (graph.EachFlow)", oursFanFlows, onHold},
+		{"fan-each-step/nodes/", ", saved after every step", oursFanNodes, eachStep},
+		{"fan-each-step/each/", ", saved after every step", oursFanEach, eachStep},
+		{"fan-each-step/flows/", ", each in a graph of its own, saved after every step", oursFanFlows, eachStep},
+	} {
+		for _, n := range []int{100, 1000} {
+			s := fanScenario(form.prefix, n, form.make, form.how, "")
+			s.what += form.what
+			s.eino = nil
+			list = append(list, s)
+		}
+	}
+	return list
+}

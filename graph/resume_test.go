@@ -357,3 +357,59 @@ func TestWithStateModifier_ChangesWhatTheWaitingNodeSees(t *testing.T) {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 }
+
+// The story: a state modifier changed what a waiting node asked while its answer came in. The answer was accepted, dropped,
+// and taken again when the state changed back, in the place of a newer one.
+func TestI2_AnAnswerToAQuestionThatChangedIsRefusedAndNeverUsedLater(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+		answer, err := question.Ask(ctx, "delete "+s.B+"?")
+		s.A = answer
+		return s, err
+	}))
+	become := func(table string) graph.Option {
+		return graph.WithStateModifier(func(_ fermata.Address, state any) error { state.(*notes).B = table; return nil })
+	}
+	_, err := h.start(notes{B: "logs"})
+	logs := h.waits(err)[0]
+	_, err = h.resume(graph.Answer(logs.ID, "yes"), become("users"))
+	users := h.waits(err)[0]
+	if refused, ok := errors.AsType[*fermata.AnswerError](err); !ok || refused.ID != logs.ID || !errors.Is(err, graph.ErrStale) || users.Info != "delete users?" {
+		t.Fatalf("got %v", err)
+	}
+	_, err = h.resume(graph.Answer(users.ID, "no"), become("logs"))
+	again := h.waits(err)[0]
+	if again.Info != "delete logs?" {
+		t.Fatalf("got %v", again.Info)
+	}
+	out, err := h.resume(graph.Answer(again.ID, "no"))
+	if err != nil || out.A != "no" {
+		t.Fatalf("got %q, %v", out.A, err)
+	}
+}
+
+func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+		both := func(name string) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) {
+				first, err := question.Ask(ctx, name+" first?")
+				if err != nil {
+					return "", err
+				}
+				second, err := question.Ask(ctx, name+" second?")
+				return first + second, err
+			}
+		}
+		a, errA := fermata.Do(ctx, "a", both("a"))
+		b, errB := fermata.Do(ctx, "b", both("b"))
+		s.A, s.B = a, b
+		return s, errors.Join(errA, errB)
+	}))
+	_, err := h.start(notes{})
+	_, err = h.answer(h.waits(err), "a first?", "1")
+	_, err = h.answer(h.waits(err), "b first?", "3") // a is parked now, with an answer inside
+	_, err = h.answer(h.waits(err), "b second?", "4")
+	out, err := h.answer(h.waits(err), "a second?", "2")
+	if err != nil || out.A != "12" || out.B != "34" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}

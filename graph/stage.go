@@ -1,0 +1,160 @@
+package graph
+
+import "github.com/fermata-go/fermata"
+
+// stage hands the session everything that changed since the last time, as one batch.
+func (f *frame[S]) stage() error {
+	f.lock()
+	defer f.unlock()
+	changes := f.pending
+	f.listed = false
+	for _, t := range f.changed {
+		if !t.dirty {
+			continue
+		}
+		c, err := f.stageTask(t)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c...)
+	}
+	if f.dirty {
+		c, err := f.stageState()
+		if err != nil {
+			return err
+		}
+		changes = append(changes, c...)
+	}
+	f.pending, f.changed, f.dirty = nil, nil, false
+	f.sess.put(changes...)
+	return nil
+}
+
+func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
+	saved := savedTask{Node: f.flow.nodes[t.node].name, Visit: t.visit, Seq: t.seq, At: t.at, Status: t.status, Attempt: t.attempt}
+	var changes []change
+	if t.status == taskFinished {
+		var err error
+		if changes, err = f.stageResult(t, &saved); err != nil {
+			return nil, err
+		}
+	}
+	t.dirty, t.saved = false, true
+	return append(changes, change{partTask + f.placeOf(t), saved.encode()}), nil
+}
+
+// stageResult stages what a node left that has finished before its siblings.
+func (f *frame[S]) stageResult(t *task[S], saved *savedTask) (changes []change, err error) {
+	saved.Rev = t.rev
+	if t.data == nil {
+		t.data = make([][]byte, len(t.changed))
+	}
+	for k, i := range t.changed {
+		fd := &f.flow.shape.fields[i]
+		if t.data[k] == nil {
+			if t.data[k], err = encodeField(f.flow.shape, fd, t.result); err != nil {
+				return nil, f.unsavable(err)
+			}
+		}
+		saved.Changed = append(saved.Changed, fd.name)
+		changes = append(changes, change{fd.partName(t.rev, f.names.Place), t.data[k]})
+	}
+	t.written = true
+	return changes, nil
+}
+
+func (f *frame[S]) unsavable(err error) error {
+	return &fermata.EncodeError{What: "the state of " + f.names.Address, Err: err}
+}
+
+// stageState stages the frame itself and the values of fields that are new or gone.
+func (f *frame[S]) stageState() ([]change, error) {
+	changes := make([]change, 0, 4)
+	for i := range f.fields {
+		var err error
+		if changes, err = f.stageField(i, changes); err != nil {
+			return nil, err
+		}
+	}
+	w := newFrameWriter(f.flow.name, f.flow.print, f.flow.shape.print, f.clock)
+	w.fields(func(field func(name string, revs []revision, by string)) {
+		for i := range f.fields {
+			field(f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
+		}
+		for _, sf := range f.extra {
+			field(sf.Name, sf.revisions(), sf.By)
+		}
+	})
+	w.visits(func(visits func(node string, times int)) {
+		for n, times := range f.visits {
+			if times > 0 {
+				visits(f.flow.nodes[n].name, times)
+			}
+		}
+		for _, v := range f.former {
+			visits(v.Node, v.Times)
+		}
+	})
+	var next []string
+	for _, n := range f.next {
+		next = append(next, f.flow.nodes[n].name)
+	}
+	return append(changes, change{partFrame + f.names.Place, w.end(next, f.done)}), nil
+}
+
+// stageField gives the values of a field that are new and large parts of their own, and takes away those of the ones that
+// are gone.
+func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
+	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
+	for _, clock := range revs.gone {
+		changes = append(changes, change{part: fd.partName(clock, f.names.Place)})
+	}
+	revs.gone = nil
+	for k := range revs.revs {
+		rev := &revs.revs[k]
+		if rev.saved {
+			continue
+		}
+		if rev.data == nil {
+			var err error
+			if rev.data, err = encodeField(f.flow.shape, fd, f.having(i, rev.clock)); err != nil {
+				return nil, f.unsavable(err)
+			}
+		}
+		if len(rev.data) > smallValue {
+			changes = append(changes, change{fd.partName(rev.clock, f.names.Place), rev.data})
+			rev.data, rev.saved = nil, true
+		}
+	}
+	return changes, nil
+}
+
+// having returns a state in which field i has the value of that revision.
+func (f *frame[S]) having(i int, clock int64) *S {
+	revs := &f.fields[i]
+	if clock != revs.newest() {
+		for _, t := range f.tasks {
+			if revs.at(t.at) == clock {
+				return t.base
+			}
+		}
+	}
+	return f.state
+}
+
+func (f *frame[S]) parts() []string {
+	f.lock()
+	defer f.unlock()
+	parts := []string{partFrame + f.names.Place}
+	for i := range f.fields {
+		for _, rev := range f.fields[i].revs {
+			if rev.saved {
+				parts = append(parts, f.flow.shape.fields[i].partName(rev.clock, f.names.Place))
+			}
+		}
+	}
+	for _, t := range f.tasks {
+		parts = append(parts, partTask+f.placeOf(t))
+	}
+	return parts
+}

@@ -152,7 +152,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked A
 		Action: asked.action, Summary: summary, Args: asked.raw, ArgsSchema: schemaText[T](), Digest: asked.digest,
 		Rule: ruling.Rule, Reason: ruling.Reason,
 	}
-	decision, err := Approval.Ask(visit.With(ctx, place), question)
+	decision, id, err := Approval.ask(visit.With(ctx, place), question)
 	if err != nil {
 		return none, err
 	}
@@ -163,7 +163,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked A
 		if decision.Args == nil {
 			return asked, nil
 		}
-		return edited(ctx, place, asked, decision)
+		return edited(ctx, place, asked, decision, id)
 	case VerbExpire:
 		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason}
 	}
@@ -172,11 +172,12 @@ func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked A
 
 // edited puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
 // to what was asked, not to what no rule would have let through.
-func edited[T any](ctx context.Context, place *visit.Scope, asked Approved[T], decision Decision) (Approved[T], error) {
+func edited[T any](ctx context.Context, place *visit.Scope, asked Approved[T], decision Decision, id string) (Approved[T], error) {
 	var none Approved[T]
 	var args T
 	if err := strictjson.Decode(decision.Args, &args); err != nil {
-		return none, fmt.Errorf("fermata: edited arguments of %s: %w", asked.action, err)
+		// The schema let it through and Go does not. The question stays open, and whoever edited is told.
+		return none, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -140,6 +140,30 @@ func TestApprove_EditsThatDoNotFitAreRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
+// The story: a JSON Schema takes 1.0 for an integer, Go does not, and the approved action could neither be done nor asked
+// about again.
+func TestApprove_EditsThatOnlyGoRefusesLeaveTheQuestionOpen(t *testing.T) {
+	type small struct {
+		N int8 `json:"n"`
+	}
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		ok, err := fermata.Approve(ctx, fermata.Action[small]{Name: "pay", Args: small{N: 1}})
+		return fmt.Sprint(ok.Args().N), err
+	})
+	_, err := r.start()
+	id := waitsFor(t, err).ID
+	for _, args := range []string{`{"n":1.0}`, `{"n":1e1}`} {
+		_, err := r.resume(graph.Answer(id, fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(args)}))
+		if !isAnswerError(err) || waitsFor(t, err).ID != id {
+			t.Fatalf("%s: got %v", args, err)
+		}
+	}
+	out, err := r.resume(graph.Answer(id, fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`{"n":7}`)}))
+	if err != nil || out != "7" {
+		t.Fatalf("got %q, %v", out, err)
+	}
+}
+
 func TestEffect_NeedsAnApprovalOfThisVisit(t *testing.T) {
 	var d database
 	var leaked fermata.Approved[drop]

@@ -105,27 +105,32 @@ func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answe
 //
 // Several questions may be open at once: ask them all, then return the errors joined.
 func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
-	var answer A
+	answer, _, err := k.ask(ctx, question)
+	return answer, err
+}
+
+// ask also returns the id under which the question is known.
+func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, err error) {
 	scope := visit.From(ctx)
 	if scope == nil {
-		return answer, ErrNoRun
+		return answer, "", ErrNoRun
 	}
 	data, err := json.Marshal(question)
 	if err != nil {
-		return answer, &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
+		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
 	sum := sha256.Sum256(data)
 	record, signal, err := scope.Ask(k.name, hex.EncodeToString(sum[:8]), data, question)
 	if err != nil {
-		return answer, err
+		return answer, "", err
 	}
 	if signal != nil {
-		return answer, signal
+		return answer, signal.Record.ID, signal
 	}
 	if err := json.Unmarshal(record.Answer, &answer); err != nil {
-		return answer, &AnswerError{ID: record.ID, Kind: k.name, Err: err}
+		return answer, record.ID, &AnswerError{ID: record.ID, Kind: k.name, Err: err}
 	}
-	return answer, nil
+	return answer, record.ID, nil
 }
 
 // Question returns what an interrupt of this kind asks.
@@ -193,18 +198,27 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 	return bytes.Clone(data), answer, err
 }
 
+// validate asks the answer itself. A pointer has the methods of its value, too.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
-	for _, form := range []any{answer, &answer} {
+	forms := []any{&answer, answer} // the second for an A that is a pointer itself
+	for _, form := range forms {
 		if v, ok := form.(Validator); ok {
-			return v.Validate()
-		}
-		if v, ok := form.(ValidatorFor[Q]); ok {
-			var q Q
-			if err := json.Unmarshal(question, &q); err != nil {
-				return fmt.Errorf("the question cannot be read: %w", err)
+			if err := v.Validate(); err != nil {
+				return err
 			}
-			return v.ValidateFor(q)
+			break
 		}
+	}
+	for _, form := range forms {
+		v, ok := form.(ValidatorFor[Q])
+		if !ok {
+			continue
+		}
+		var q Q
+		if err := json.Unmarshal(question, &q); err != nil {
+			return fmt.Errorf("the question cannot be read: %w", err)
+		}
+		return v.ValidateFor(q)
 	}
 	return nil
 }

@@ -105,6 +105,7 @@ func TestI13_AHoldTakesOnlyAWholeState(t *testing.T) {
 	h := newHarness(t, g)
 	_, err := h.start(notes{})
 	hold := h.waits(err)[0]
+	version := h.version()
 	for name, wrong := range map[string]any{
 		"a word":         "approved",
 		"part of it":     json.RawMessage(`{"A":"x"}`),
@@ -114,6 +115,9 @@ func TestI13_AHoldTakesOnlyAWholeState(t *testing.T) {
 		_, err := h.resume(graph.Answer(hold.ID, wrong))
 		if _, ok := errors.AsType[*fermata.AnswerError](err); !ok {
 			t.Errorf("%s: got %v", name, err)
+		}
+		if h.version() != version {
+			t.Errorf("%s: the run was changed", name)
 		}
 	}
 	c.want(t, map[string]int{"danger": 0})

@@ -406,9 +406,13 @@ func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
 	}))
 	_, err := h.start(notes{})
 	_, err = h.answer(h.waits(err), "a first?", "1")
+	bFirst := find(t, h.waits(err), "b first?").ID
 	_, err = h.answer(h.waits(err), "b first?", "3") // a is parked now, with an answer inside
 	_, err = h.answer(h.waits(err), "b second?", "4")
-	out, err := h.answer(h.waits(err), "a second?", "2")
+	open := h.waits(err)
+	_, err = h.resume(graph.Answer(bFirst, "again"))
+	wantErr(t, err, graph.ErrAlreadyAnswered) // b is done and was not gone into; that takes nothing back
+	out, err := h.answer(open, "a second?", "2")
 	if err != nil || out.A != "12" || out.B != "34" {
 		t.Fatalf("got %+v, %v", out, err)
 	}

@@ -1,0 +1,63 @@
+package graph_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+// watched is a store that tells when something was saved.
+type watched struct {
+	store.Checkpoints
+	part  string
+	text  []byte
+	saved chan struct{}
+}
+
+func (w *watched) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	version, err := w.Checkpoints.Save(ctx, key, base, delta)
+	for _, part := range delta.Put {
+		if part.Name == w.part && bytes.Contains(part.Data, w.text) {
+			close(w.saved)
+		}
+	}
+	return version, err
+}
+
+func TestI14_ANodeThatFinishedBesideASlowOneIsNotRepeatedAfterACrash(t *testing.T) {
+	var c counter
+	faulty := storetest.NewFaulty(memory.New())
+	st := &watched{Checkpoints: faulty, part: "task node:quick#1", text: []byte(`"finished"`), saved: make(chan struct{})}
+	g := graph.New[notes]("siblings")
+	g.Node("quick", write(&c, "quick", fieldA))
+	g.Node("slow", func(_ context.Context, s notes) (notes, error) {
+		c.add("slow")
+		if c.of("slow") == 1 {
+			<-st.saved // the other is done, this one is in the middle of its work, and the process dies
+			faulty.CrashSave(faulty.Saves()+1, storetest.Before)
+			return s, errors.New("nobody will hear of this")
+		}
+		s.B = "slow"
+		return s, nil
+	})
+	for _, name := range []string{"quick", "slow"} {
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	h := newHarness(t, g)
+	h.st = st
+	_, err := h.start(notes{})
+	wantErr(t, err, storetest.ErrCrashed)
+	faulty.Restart()
+	out, err := h.resume(graph.TakeOver())
+	if err != nil || out.A != "quick" || out.B != "slow" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	c.want(t, map[string]int{"quick": 1, "slow": 2})
+}

@@ -11,8 +11,8 @@ const atEnd = -1
 // plan is the form of a graph, without its functions: nodes are indices.
 //
 // It answers the one question of scheduling, whether a node that something led to may run already. It may if nothing that
-// is under way can still lead to it. "Can lead to" goes along all edges but those that close a loop: the next round of a
-// loop does not hold up this one.
+// is under way can still lead to it. For a node inside a loop that means within this round: the next round of its own loop
+// does not hold it up. For a node behind the loop it means at all: another round may still lead there.
 type plan struct {
 	edges     [][]int   // followed always
 	ways      [][]int   // edges and branches
@@ -45,51 +45,152 @@ func (p *plan) way(from, to int) {
 }
 
 func (p *plan) finish() {
-	p.walkAhead()
-	p.walkBack()
-}
-
-// walkAhead goes through the graph depth first, from Start. An edge to a node that is still being walked closes a loop.
-// When a node is left, all that it leads to ahead has been left before.
-func (p *plan) walkAhead() {
-	const walking, left = 1, 2
 	n := len(p.ways)
 	p.reachable = make([]bool, n)
 	p.ahead = make([]nodeSet, n)
-	mark := make([]byte, n)
-	type place struct{ node, next int }
-	for _, first := range p.start {
-		if first == atEnd || mark[first] != 0 {
+	for i := range p.ahead {
+		p.ahead[i] = newNodeSet(n)
+	}
+	order := p.walk()
+	p.rounds(order, noHeader, order)
+	p.walkBack()
+}
+
+// walk numbers the nodes in the order in which a walk from Start comes to them first.
+func (p *plan) walk() (order []int) {
+	stack := slices.Clone(p.start)
+	slices.Reverse(stack)
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if at == atEnd || p.reachable[at] {
 			continue
 		}
-		stack := []place{{node: first}}
-		mark[first], p.ahead[first] = walking, newNodeSet(n)
-		for len(stack) > 0 {
-			top := &stack[len(stack)-1]
-			if top.next == len(p.ways[top.node]) {
-				mark[top.node] = left
-				p.reachable[top.node] = true
-				stack = stack[:len(stack)-1]
-				if len(stack) > 0 {
-					outer := stack[len(stack)-1].node
-					p.ahead[outer].set(top.node)
-					p.ahead[outer].add(p.ahead[top.node])
-				}
-				continue
-			}
-			to := p.ways[top.node][top.next]
-			top.next++
-			switch {
-			case to == atEnd:
-			case mark[to] == 0:
-				mark[to], p.ahead[to] = walking, newNodeSet(n)
-				stack = append(stack, place{node: to})
-			case mark[to] == left:
-				p.ahead[top.node].set(to)
-				p.ahead[top.node].add(p.ahead[to])
-			}
+		p.reachable[at] = true
+		order = append(order, at)
+		for _, to := range slices.Backward(p.ways[at]) {
+			stack = append(stack, to)
 		}
 	}
+	return order
+}
+
+const noHeader = -2
+
+// rounds finds what can lead where among these nodes. Nodes that can lead to each other are a loop; what a loop leads to
+// outside of it, every node in it can. Inside a loop, the way back to its first node (the one that the walk comes to first)
+// begins another round: without that way, the loop is looked at again, for smaller ones.
+func (p *plan) rounds(nodes []int, header int, order []int) {
+	if len(nodes) < 2 {
+		return
+	}
+	loops := p.loops(nodes, header)
+	of := make(map[int]int, len(nodes))
+	for i, loop := range loops {
+		for _, node := range loop {
+			of[node] = i
+		}
+	}
+	reach := make([]nodeSet, len(loops))
+	for i, loop := range loops { // those that lead nowhere come first
+		reach[i] = newNodeSet(len(p.ways))
+		for _, node := range loop {
+			for _, to := range p.ways[node] {
+				k, inside := of[to]
+				if !inside || to == header || k == i {
+					continue
+				}
+				reach[i].add(reach[k])
+				for _, other := range loops[k] {
+					reach[i].set(other)
+				}
+			}
+		}
+		for _, node := range loop {
+			p.ahead[node].add(reach[i])
+		}
+	}
+	for _, loop := range loops {
+		if len(loop) > 1 {
+			first := slices.IndexFunc(order, func(node int) bool { return slices.Contains(loop, node) })
+			p.rounds(loop, order[first], order)
+		}
+	}
+}
+
+// loops splits nodes into the sets of those that can lead to each other, without the ways into header. A set comes after
+// all sets that it can lead to (Tarjan's algorithm, with a stack of its own: a graph may be long).
+func (p *plan) loops(nodes []int, header int) [][]int {
+	t := tarjan{plan: p, header: header, inside: newNodeSet(len(p.ways)), index: make(map[int]int), low: make(map[int]int), onStack: newNodeSet(len(p.ways))}
+	for _, node := range nodes {
+		t.inside.set(node)
+	}
+	for _, node := range nodes {
+		if _, seen := t.index[node]; !seen {
+			t.visit(node)
+		}
+	}
+	return t.loops
+}
+
+type tarjan struct {
+	plan       *plan
+	header     int
+	inside     nodeSet
+	index, low map[int]int
+	stack      []int
+	onStack    nodeSet
+	loops      [][]int
+}
+
+func (t *tarjan) visit(root int) {
+	type place struct{ node, next int }
+	work := []place{{node: root}}
+	t.enter(root)
+	for len(work) > 0 {
+		top := &work[len(work)-1]
+		if ways := t.plan.ways[top.node]; top.next < len(ways) {
+			to := ways[top.next]
+			top.next++
+			if to == atEnd || to == t.header || !t.inside.has(to) {
+				continue
+			}
+			if _, seen := t.index[to]; !seen {
+				t.enter(to)
+				work = append(work, place{node: to})
+			} else if t.onStack.has(to) {
+				t.low[top.node] = min(t.low[top.node], t.index[to])
+			}
+			continue
+		}
+		node := top.node
+		work = work[:len(work)-1]
+		if len(work) > 0 {
+			outer := work[len(work)-1].node
+			t.low[outer] = min(t.low[outer], t.low[node])
+		}
+		if t.low[node] == t.index[node] {
+			t.leave(node)
+		}
+	}
+}
+
+func (t *tarjan) enter(node int) {
+	t.index[node] = len(t.index)
+	t.low[node] = t.index[node]
+	t.stack = append(t.stack, node)
+	t.onStack.set(node)
+}
+
+// leave takes the loop that node is the first of from the stack.
+func (t *tarjan) leave(node int) {
+	at := slices.Index(t.stack, node)
+	loop := slices.Clone(t.stack[at:])
+	t.stack = t.stack[:at]
+	for _, n := range loop {
+		t.onStack.unset(n)
+	}
+	t.loops = append(t.loops, loop)
 }
 
 // walkBack finds the nodes from which a way leads to End.
@@ -110,6 +211,7 @@ type nodeSet []uint64
 
 func newNodeSet(n int) nodeSet   { return make(nodeSet, (n+63)/64) }
 func (b nodeSet) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b nodeSet) unset(i int)    { b[i/64] &^= 1 << (i % 64) }
 func (b nodeSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 func (b nodeSet) add(other nodeSet) {
 	for i := range b {

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,48 @@ func TestSteps_JoinInsideALoopWaitsForThisRoundOnly(t *testing.T) {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	c.want(t, map[string]int{"fork": 2, "quick": 2, "join": 2, "asks": 4})
+}
+
+// The story: a text was published because its translation was ready, while the review, having said no, was in its second round.
+func TestI5_AJoinBehindALoopWaitsForTheLoop(t *testing.T) {
+	for _, outer := range []bool{false, true} { // the whole may itself be in a loop
+		var c counter
+		g := graph.New[notes]("behind")
+		g.Node("review", func(ctx context.Context, s notes) (notes, error) {
+			answer, err := question.Ask(ctx, fmt.Sprintf("ok %d?", s.N))
+			s.A = answer
+			return s, err
+		})
+		g.Node("revise", func(_ context.Context, s notes) (notes, error) { s.N++; return s, nil })
+		g.Node("translate", write(&c, "translate", fieldB))
+		g.Node("publish", write(&c, "publish", fieldC))
+		g.Node("start", pass)
+		g.Edge(graph.Start, "start")
+		g.Edge("start", "review")
+		g.Edge("start", "translate")
+		g.Branch("review", func(s notes) string {
+			if s.A == "yes" {
+				return "publish"
+			}
+			return "revise"
+		}, "publish", "revise")
+		g.Edge("revise", "review")
+		g.Edge("translate", "publish")
+		if outer {
+			g.Branch("publish", func(notes) string { return graph.End }, "start", graph.End)
+		} else {
+			g.Edge("publish", graph.End)
+		}
+		h := newHarness(t, g)
+		_, err := h.start(notes{})
+		_, err = h.answer(h.waits(err), "ok 0?", "no")
+		open := h.waits(err)
+		c.want(t, map[string]int{"translate": 1, "publish": 0})
+		if _, err := h.answer(open, "ok 1?", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		c.want(t, map[string]int{"publish": 1})
+	}
 }
 
 func TestSteps_ParallelNodesGetTheStateAsItWas(t *testing.T) {

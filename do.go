@@ -49,6 +49,9 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 		scope.Park(ctx)
 		return zero, visit.Wait(signals)
 	}
+	if err := scope.Finish(); err != nil {
+		return zero, err
+	}
 	data, err := json.Marshal(result)
 	if err != nil {
 		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}

@@ -27,18 +27,18 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 		return none, fmt.Errorf("%w: it was not given for this visit of %s", ErrNotApproved, scope.FullAddress())
 	}
 	// One place per approval, wherever in the visit the effect is called from: the second use of an approval finds the first.
-	place := (&visit.Scope{Visit: scope.Visit}).Child(Segment{Type: "effect", ID: approved.action, SubID: approved.id}.String())
+	e := effect[T, R]{approved: approved, fn: fn}
+	place := (&visit.Scope{Visit: scope.Visit}).Child(e.segment())
 	if err := place.Claim("effect"); err != nil {
 		if _, twice := errors.AsType[*DuplicateError](err); twice {
 			return none, fmt.Errorf("%w: the approval of %s has been used", ErrNotApproved, approved.action)
 		}
 		return none, err
 	}
-	var config effectConfig
 	for _, option := range options {
-		option(&config)
+		option(&e.config)
 	}
-	e := effect[T, R]{approved: approved, place: place, fn: fn, config: config}
+	e.place = place
 	return e.run(ctx)
 }
 
@@ -83,6 +83,8 @@ type DoubtfulEffect struct {
 	Started time.Time `json:"started"`
 	// Error is what the call returned; empty if the process died in it.
 	Error string `json:"error,omitempty"`
+	// Try counts the calls: a word on the first is none on the second.
+	Try int `json:"try"`
 	// ReceiptSchema is what a receipt must fit.
 	ReceiptSchema json.RawMessage `json:"receiptSchema,omitempty"`
 }
@@ -126,6 +128,7 @@ type effectEntry struct {
 	Key     string          `json:"key"`
 	Started time.Time       `json:"started"`
 	Attempt int             `json:"attempt"`
+	Try     int             `json:"try"`
 	Error   string          `json:"error,omitempty"`
 	NotDone bool            `json:"notDone,omitempty"`
 	Receipt json.RawMessage `json:"receipt,omitempty"`
@@ -138,6 +141,10 @@ type effect[T, R any] struct {
 	config   effectConfig
 }
 
+func (e *effect[T, R]) segment() string {
+	return Segment{Type: "effect", ID: e.approved.action, SubID: e.approved.id}.String()
+}
+
 func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	var none R
 	entry, err := e.entry()
@@ -146,7 +153,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	}
 	switch {
 	case entry == nil:
-		return e.perform(ctx)
+		return e.perform(ctx, 1)
 	case entry.Digest != e.approved.digest:
 		return none, fmt.Errorf("%w: %s was begun with other arguments", ErrNotApproved, e.approved.action)
 	case entry.State == effectDone:
@@ -155,7 +162,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
 	case entry.NotDone || e.config.idempotent:
-		return e.perform(ctx)
+		return e.perform(ctx, entry.Try+1)
 	}
 	return e.doubt(ctx, entry)
 }
@@ -174,14 +181,14 @@ func (e *effect[T, R]) entry() (*effectEntry, error) {
 
 // perform is the only place that calls fn. The arguments are made anew from the approved bytes, so that nobody can have
 // changed them since.
-func (e *effect[T, R]) perform(ctx context.Context) (R, error) {
+func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 	var none R
 	var args T
 	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	entry := effectEntry{
-		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt,
+		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
 		Started: e.place.Host.Time().UTC(),
 	}
@@ -211,21 +218,23 @@ func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {
 
 func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
-	said, err := InDoubt.Ask(visit.With(ctx, e.place), DoubtfulEffect{
+	asking := visit.From(ctx).Child(e.segment()) // below the work that the effect is part of, and so parked with it
+	said, id, err := InDoubt.ask(visit.With(ctx, asking), DoubtfulEffect{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
-		ReceiptSchema: schemaText[R](),
+		Try: entry.Try, ReceiptSchema: schemaText[R](),
 	})
 	if err != nil {
 		return none, err
 	}
 	if !said.Happened {
-		return e.perform(ctx)
+		return e.perform(ctx, entry.Try+1)
+	}
+	result, err := e.receipt(said.Receipt)
+	if err != nil {
+		return none, asking.Refuse(id, err)
 	}
 	entry.State, entry.Receipt = effectDone, said.Receipt
-	if err := e.write(ctx, *entry); err != nil {
-		return none, err
-	}
-	return e.receipt(said.Receipt)
+	return result, e.write(ctx, *entry)
 }
 
 func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -200,6 +201,11 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 
 // validate asks the answer itself. A pointer has the methods of its value, too.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
+	if k.answer.recursive {
+		if err := checkChoices(reflect.ValueOf(&answer).Elem()); err != nil {
+			return err
+		}
+	}
 	forms := []any{&answer, answer} // the second for an A that is a pointer itself
 	for _, form := range forms {
 		if v, ok := form.(Validator); ok {

@@ -30,7 +30,7 @@ func ResumeWithData(ctx context.Context, interruptID string, data any) context.C
 // BatchResumeWithData returns a context that answers several interrupts at once, in addition to those that ctx answers
 // already. The map is copied.
 func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Context {
-	merged := maps.Clone(ResumeTargets(ctx))
+	merged, _ := TakeResumeTargets(ctx)
 	if merged == nil {
 		merged = make(map[string]any, len(answers))
 	}
@@ -38,10 +38,14 @@ func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Co
 	return context.WithValue(ctx, targetsKey{}, merged)
 }
 
-// ResumeTargets returns the answers that ctx carries, by interrupt id. It is for engines; the map must not be changed.
-func ResumeTargets(ctx context.Context) map[string]any {
+// TakeResumeTargets returns the answers that ctx carries, by interrupt id (nil if none), and a context without them. It is for engines: what
+// answers one run must not reach another one that a node of it resumes.
+func TakeResumeTargets(ctx context.Context) (map[string]any, context.Context) {
 	targets, _ := ctx.Value(targetsKey{}).(map[string]any)
-	return targets
+	if targets == nil {
+		return nil, ctx
+	}
+	return maps.Clone(targets), context.WithValue(ctx, targetsKey{}, nil)
 }
 
 // GetInterruptState tells the code at the current address whether it has waited here in this visit, and gives back the
@@ -73,6 +77,9 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 		return false, false, data
 	}
 	last := scope.Last()
+	if last != nil && last.Status == visit.Open && !last.Composite {
+		return false, false, data // whatever else was answered here, this was not
+	}
 	if last == nil || last.Status != visit.Answered {
 		return scope.Host.Fresh(scope.At()), false, data
 	}
@@ -81,7 +88,7 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 	}
 	if err := strictjson.Decode(last.Answer, &data); err != nil {
 		var zero T
-		scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err))
+		_ = scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err)) // the code raises its interrupt again, or fails
 		return false, false, zero
 	}
 	return true, true, data

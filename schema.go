@@ -2,8 +2,10 @@ package fermata
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -16,6 +18,8 @@ type schema struct {
 	resolved *jsonschema.Resolved
 	// beyondType is true if the schema says more than the Go type, as the values of a Choices type.
 	beyondType bool
+	// recursive is true for a type that contains itself. Its schema allows anything; decoding and checkChoices do the rest.
+	recursive bool
 }
 
 // schemaFor panics for a type that JSON cannot hold: it is called while package variables are made.
@@ -40,7 +44,7 @@ func schemaFor[T any](what string) schema {
 	if err != nil {
 		panic(fmt.Sprintf("fermata: %s: %v", what, err))
 	}
-	return schema{text: text, resolved: resolved, beyondType: choices > 0}
+	return schema{text: text, resolved: resolved, beyondType: choices > 0, recursive: recursive}
 }
 
 func (s schema) validate(data json.RawMessage) error {
@@ -115,4 +119,36 @@ func collectChoices(t reflect.Type, found map[reflect.Type]*jsonschema.Schema, p
 		}
 	}
 	return recursive
+}
+
+// checkChoices looks through a value for strings that are none of their type's choices.
+func checkChoices(v reflect.Value) error {
+	if v.Kind() == reflect.String && v.CanInterface() {
+		if choices, ok := v.Interface().(Choices); ok && !slices.Contains(choices.Choices(), v.String()) {
+			return fmt.Errorf("%q is none of %q", v.String(), choices.Choices())
+		}
+		return nil
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			err = checkChoices(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			err = errors.Join(err, checkChoices(v.Index(i)))
+		}
+	case reflect.Map:
+		for iter := v.MapRange(); iter.Next(); {
+			err = errors.Join(err, checkChoices(iter.Value()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				err = errors.Join(err, checkChoices(v.Field(i)))
+			}
+		}
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -99,7 +100,30 @@ func read(run string, saved store.Checkpoint) (*checkpoint, error) {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c, c.complete()
+}
+
+// complete reports parts that are missing. Without them, work would be skipped or done again, and nobody would know.
+func (c *checkpoint) complete() error {
+	for place, frame := range c.frames {
+		if frame.Clock < 1 {
+			return corrupt(partFrame+place, errors.New("it has no clock"))
+		}
+		if frame.Tasks != len(c.tasks[place]) {
+			return corrupt(partFrame+place, fmt.Errorf("it has %d tasks, and %d are there", frame.Tasks, len(c.tasks[place])))
+		}
+	}
+	for place := range c.tasks {
+		if c.frames[place] == nil {
+			return corrupt(partFrame+place, errors.New("it is missing, and its tasks are there"))
+		}
+	}
+	for _, r := range c.byID {
+		if _, ok := c.parts[partTask+r.Visit]; !ok && r.Status == visit.Open {
+			return corrupt(partTask+r.Visit, errors.New("it is missing, and an interrupt of it is open"))
+		}
+	}
+	return nil
 }
 
 func (c *checkpoint) readHead(run string) error {
@@ -124,6 +148,9 @@ func (c *checkpoint) index(name string, data []byte) error {
 		record := new(visit.Record)
 		if err := record.Decode(data); err != nil {
 			return corrupt(name, err)
+		}
+		if name != partInterrupt+record.ID || record.Visit == "" || !record.Status.Valid() {
+			return corrupt(name, errors.New("it is not the interrupt that its name says"))
 		}
 		c.records[record.Visit] = append(c.records[record.Visit], record)
 		c.byID[record.ID] = record
@@ -191,6 +218,25 @@ func (c *checkpoint) visitOf(place string) string {
 	return ""
 }
 
+// outermost is the frame in which a visit is that is nearest to the outer visit around it.
+func (c *checkpoint) outermost(place, outer string) (frame string) {
+	for place, _ = cutPlace(place); visit.Below(place, outer) && place != ""; place, _ = cutPlace(place) {
+		if c.frames[place] != nil {
+			frame = place
+		}
+	}
+	return frame
+}
+
+// partPlace is the place that a part belongs to.
+func partPlace(part string) string {
+	word, rest, _ := strings.Cut(part, " ")
+	if word+" " == partField {
+		_, rest, _ = strings.Cut(rest, " ")
+	}
+	return rest
+}
+
 // cutPlace splits off the last segment of a place.
 func cutPlace(place string) (outer, last string) {
 	i := strings.LastIndexByte(place, ';')
@@ -206,5 +252,6 @@ func nodeSegment(name string) string {
 
 // fieldPart is what the names of a field's parts begin with; the clock and the frame's place follow.
 func fieldPart(field string) string {
-	return partField + fermata.Segment{ID: field}.String() + "#"
+	name := fermata.Segment{ID: field}.String()
+	return partField + strings.ReplaceAll(name, " ", "%20") + "#" // the place begins after the next space
 }

@@ -60,7 +60,9 @@ type savedFrame struct {
 	Visits []savedVisits
 	// Next are the nodes that something led to and that have to wait for something under way.
 	Next []string
-	Done bool
+	// Tasks is how many tasks there are.
+	Tasks int
+	Done  bool
 }
 
 // savedField is what a frame knows of one field. Revs are the values that are still needed, the newest last, and Small those
@@ -158,8 +160,9 @@ func (w *frameWriter) members(name string, write func(buf []byte, next func([]by
 	})
 }
 
-func (w *frameWriter) end(next []string, done bool) []byte {
+func (w *frameWriter) end(next []string, tasks int, done bool) []byte {
 	w.out.Strings("next", next)
+	w.out.Int("tasks", int64(tasks))
 	w.out.Bool("done", done)
 	return w.out.End()
 }
@@ -219,6 +222,8 @@ func (f *savedFrame) decode(data []byte) error {
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })
+		case "tasks":
+			f.Tasks = int(in.Int())
 		case "done":
 			f.Done = in.Bool()
 		default:

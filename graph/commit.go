@@ -122,7 +122,8 @@ func (f *frame[S]) applyTo(next *S, c contribution[S]) error {
 	for k, i := range c.changed {
 		if revisions[k].clock != 0 {
 			f.fields[i].add(revisions[k], c.by)
-		} else if c.written {
+		}
+		if c.written && !revisions[k].saved { // what was written is not what it became; a large one is written again
 			f.fields[i].gone = append(f.fields[i].gone, c.rev)
 		}
 	}

@@ -120,7 +120,9 @@ func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
 }
 
 func copyByJSON(v reflect.Value) (reflect.Value, error) {
-	data, err := json.Marshal(v.Interface())
+	addressable := reflect.New(v.Type()) // the type's own JSON method may be the pointer's
+	addressable.Elem().Set(v)
+	data, err := json.Marshal(addressable.Interface())
 	if err != nil {
 		return v, err
 	}

@@ -36,6 +36,7 @@ type frame[S any] struct {
 	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
 	pending []change
 	done    bool
+	gone    bool // the visit that it was in is over
 	// dirty and changed are what stage has to look at; listed is true while the session knows that.
 	dirty   bool
 	changed []*task[S]
@@ -253,6 +254,15 @@ func (f *frame[S]) rest() error {
 // unmerged reports whether a step was left after some of its nodes had finished.
 func (f *frame[S]) unmerged() bool {
 	return slices.ContainsFunc(f.tasks, func(t *task[S]) bool { return t.status == taskFinished })
+}
+
+// nextRev is a clock that no value has yet, those of finished tasks included.
+func (f *frame[S]) nextRev() int64 {
+	rev := f.clock
+	for _, t := range f.tasks {
+		rev = max(rev, t.rev)
+	}
+	return rev + 1
 }
 
 // ready lists the tasks that can run now, in the order in which their results will be merged.

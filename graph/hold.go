@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 		Kind: KindHold, Status: visit.Open,
 	}
 	t.at, t.base = f.clock, f.state
+	clear(f.merged) // from here on somebody else has this state, too
 	shown, err := clone(f.flow.shape, t.base)
 	if err != nil {
 		return f.unsavable(err)
@@ -67,21 +69,8 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 	f.lock()
 	defer f.unlock()
 	if r.Answer != nil {
-		edited, err := decodeState[S](f.flow.shape, r.Answer)
-		if err != nil {
-			// Only an answer to a graph whose type was not known when the answer came gets here.
-			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
-			r.Status, r.Answer, r.Fresh = visit.Open, nil, false
-			t.signals = []*visit.Signal{{Record: r}}
-			f.keep(r, nil)
-			return nil
-		}
-		changed := diff(f.flow.shape, t.base, &edited, nil)
-		err = f.apply(contribution[S]{
-			by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.clock + 1,
-		})
-		if err != nil {
-			return err
+		if err := f.edit(t, r); err != nil {
+			return f.reopen(t, r, err)
 		}
 	}
 	f.keep(r.Settle(visit.Answered), nil)
@@ -97,6 +86,55 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 	}
 	f.end(t)
 	f.lead(targets)
+	return nil
+}
+
+// edit merges the state that somebody handed back. It is called with the lock held.
+func (f *frame[S]) edit(t *task[S], r *visit.Record) error {
+	edited, err := decodeState[S](f.flow.shape, r.Answer)
+	if err != nil {
+		return err
+	}
+	changed, err := f.editedFields(t.base, &edited)
+	if err != nil {
+		return err
+	}
+	clear(f.merged)
+	return f.apply(contribution[S]{by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.nextRev()})
+}
+
+// editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.
+func (f *frame[S]) editedFields(base, edited *S) (changed []int, err error) {
+	for i := range f.flow.shape.fields {
+		fd := &f.flow.shape.fields[i]
+		was, err := encodeField(f.flow.shape, fd, base)
+		if err != nil {
+			return nil, err
+		}
+		is, err := encodeField(f.flow.shape, fd, edited)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(was, is) {
+			changed = append(changed, i)
+		}
+	}
+	return changed, nil
+}
+
+// reopen leaves a hold open whose answer could not be used, and shows the newest state with it: an edit of that one cannot
+// meet the same conflict again. It is called with the lock held.
+func (f *frame[S]) reopen(t *task[S], r *visit.Record, err error) error {
+	f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
+	r.Status, r.Answer, r.Fresh = visit.Open, nil, false
+	t.at, t.base = f.clock, f.state
+	f.touchTask(t)
+	shown, err := clone(f.flow.shape, t.base)
+	if err != nil {
+		return f.unsavable(err)
+	}
+	t.signals = []*visit.Signal{{Record: r, Info: shown}}
+	f.keep(r, shown)
 	return nil
 }
 
@@ -136,11 +174,11 @@ func encodeState[S any](sh *shape, answer any) ([]byte, error) {
 		}
 		return encodeJSON(v)
 	case S:
-		return encodeJSON(v)
+		return encodeJSON(&v)
 	}
 	data, err := encodeJSON(answer)
-	if err != nil {
-		return nil, err
+	if err != nil || bytes.Equal(data, []byte("null")) {
+		return nil, err // JSON's nil is nil
 	}
 	if _, err := decodeState[S](sh, data); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (fl *Flow[S]) down(place fermata.Address) (inner subgraph, first string, re
 }
 
 func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) {
-	if len(place) == 1 {
+	if len(place) <= 1 {
 		return encodeState[S](fl.shape, answer)
 	}
 	inner, _, rest := fl.down(place)
@@ -101,6 +101,9 @@ func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) 
 }
 
 func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Address) any {
+	if saved == nil || len(place) == 0 {
+		return nil
+	}
 	if len(place) == 1 {
 		task := saved.task(frameAt, visit.Join(frameAt, place.String()))
 		if task == nil {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -168,16 +169,9 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 	if state := l.states[clock]; state != nil {
 		return state, nil
 	}
-	values := make(Fields, len(l.frameSaved.Fields))
-	for _, sf := range l.frameSaved.Fields {
-		rev, data := sf.at(clock)
-		if data == nil {
-			var ok bool
-			if data, ok = l.saved.parts[l.partName(sf.Name, rev)]; !ok {
-				return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, rev)
-			}
-		}
-		values[sf.Name] = data
+	values, err := l.values(clock)
+	if err != nil {
+		return nil, err
 	}
 	state, err := l.decode(values)
 	if err != nil {
@@ -190,6 +184,22 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 	return state, nil
 }
 
+// values is the saved form of the state at that clock.
+func (l *stateLoader[S]) values(clock int64) (Fields, error) {
+	values := make(Fields, len(l.frameSaved.Fields))
+	for _, sf := range l.frameSaved.Fields {
+		rev, data := sf.at(clock)
+		if data == nil {
+			var ok bool
+			if data, ok = l.saved.parts[l.partName(sf.Name, rev)]; !ok {
+				return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, rev)
+			}
+		}
+		values[sf.Name] = data
+	}
+	return values, nil
+}
+
 func (l *stateLoader[S]) partName(name string, rev int64) string {
 	if i, ok := l.frame.flow.shape.byName[name]; ok {
 		return l.frame.flow.shape.fields[i].partName(rev, l.frame.names.Place)
@@ -197,14 +207,15 @@ func (l *stateLoader[S]) partName(name string, rev int64) string {
 	return (&field{part: fieldPart(name)}).partName(rev, l.frame.names.Place)
 }
 
-func (l *stateLoader[S]) decode(values Fields) (*S, error) {
+func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
+	defer recovered(&err) // in the migration
 	f := l.frame
 	if l.changed && f.flow.migrate != nil {
 		if err := f.flow.migrate(values); err != nil {
 			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.names.Address, err)
 		}
 	}
-	state := new(S)
+	state = new(S)
 	for i := range f.flow.shape.fields {
 		fd := &f.flow.shape.fields[i]
 		if data, ok := values[fd.name]; ok {
@@ -234,9 +245,11 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 			if f.sess.Fresh(t.place) {
 				t.status = taskReady
 				f.touchTask(t)
+			} else if len(f.sess.Open(t.place)) == 0 {
+				return corrupt(partTask+t.place, errors.New("it waits, and nothing that it asked is there"))
 			}
 		case taskFinished:
-			if err := f.loadResult(t, st, loader.saved); err != nil {
+			if err := loader.result(t, st); err != nil {
 				return err
 			}
 		default:
@@ -248,21 +261,32 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 	return nil
 }
 
-// loadResult restores what a node had left when its step was cut off.
-func (f *frame[S]) loadResult(t *task[S], st *savedTask, saved *checkpoint) error {
-	result := *t.base
-	t.result, t.rev, t.written = &result, st.Rev, true
+// result restores what a node had left when its step was cut off.
+func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
+	f := l.frame
+	values, err := l.values(t.at)
+	if err != nil {
+		return err
+	}
 	for _, name := range st.Changed {
-		i, known := f.flow.shape.byName[name]
-		if !known {
-			continue
+		data, ok := l.saved.parts[l.partName(name, st.Rev)]
+		if !ok {
+			return fmt.Errorf("%w: %s: the result's field %q is missing", ErrCorrupt, t.place, name)
 		}
-		data := saved.parts[f.flow.shape.fields[i].partName(st.Rev, f.names.Place)]
-		if err := decodeField(f.flow.shape, &f.flow.shape.fields[i], &result, data); err != nil {
-			return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, t.place, name, err)
+		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
+			return f.flow.changed(f.sess.run, fmt.Sprintf("%s with a result in field %q", t.place, name))
 		}
-		t.changed = append(t.changed, i)
-		t.data = append(t.data, data)
+		values[name] = data
+	}
+	if t.result, err = l.decode(values); err != nil {
+		return err
+	}
+	t.rev, t.written = st.Rev, !l.changed
+	t.changed = diff(f.flow.shape, t.base, t.result, nil)
+	if l.changed { // the parts are in a form that is no longer read
+		for _, name := range st.Changed {
+			f.remove(l.partName(name, st.Rev))
+		}
 	}
 	return nil
 }
@@ -281,7 +305,7 @@ func (f *frame[S]) modify() error {
 		return f.unsavable(err)
 	}
 	for _, modifier := range f.sess.modifiers {
-		if err := modifier(address, &edited); err != nil {
+		if err := callModifier(modifier, address, &edited); err != nil {
 			return fmt.Errorf("graph: modifying the state of %s: %w", f.names.Address, err)
 		}
 	}
@@ -290,18 +314,23 @@ func (f *frame[S]) modify() error {
 		return nil
 	}
 	err = f.apply(contribution[S]{
-		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.clock + 1,
+		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.nextRev(),
 	})
 	if err != nil {
 		return err
 	}
 	for _, t := range f.tasks {
-		if t.status == taskFinished {
-			continue
+		if t.status != taskReady && t.status != taskWaiting {
+			continue // a hold keeps the state that it showed, until its answer is merged
 		}
 		t.at, t.base = f.clock, f.state
 		f.touchTask(t)
 	}
 	f.prune()
 	return nil
+}
+
+func callModifier(modifier StateModifier, at fermata.Address, state any) (err error) {
+	defer recovered(&err)
+	return modifier(at, state)
 }

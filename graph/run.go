@@ -104,6 +104,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 			return zero, fmt.Errorf("graph: run %s: loading: %w", o.run, err)
 		}
 	}
+	_, ctx = fermata.TakeResumeTargets(ctx)
 	s := newSession(o, o.run, nil)
 	s.head = head{Format: format, Graph: fl.name, Run: o.run}
 	s.setStatus(StatusRunning, nil)
@@ -132,7 +133,7 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
 		return zero, fl.changed(run, missing...)
 	}
-	targets := maps.Clone(fermata.ResumeTargets(ctx))
+	targets, ctx := fermata.TakeResumeTargets(ctx)
 	if targets == nil {
 		targets = make(map[string]any)
 	}
@@ -177,6 +178,9 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 	var zero S
 	address := fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String()
 	f, err := fl.frameAt(s, "", address, input)
+	if err != nil && s.loaded == nil {
+		return zero, err // nothing has begun, and nothing is saved
+	}
 	if err == nil && s.loaded == nil {
 		err = f.save(ctx) // from here on nobody else can start a run of this id
 	}
@@ -189,7 +193,11 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 	signals, failure := (&visit.Scope{}).Collect(err)
 	switch {
 	case signals != nil && failure == nil:
-		return zero, s.wait(ctx, fl, f.state)
+		shown, err := clone(fl.shape, f.state)
+		if err != nil {
+			return zero, s.fail(ctx, err)
+		}
+		return zero, s.wait(ctx, fl, shown)
 	}
 	return zero, s.fail(ctx, failure)
 }
@@ -206,8 +214,8 @@ func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, erro
 // wait saves the run and only then says that it waits.
 func (s *session) wait(ctx context.Context, root subgraph, state any) error {
 	open := s.waiting(root)
-	if s.store == nil {
-		return fmt.Errorf("%w: %w", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
+	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
+		return fmt.Errorf("%w: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
 	}
 	s.setStatus(StatusWaiting, nil)
 	if err := s.flush(ctx); err != nil {

@@ -32,14 +32,16 @@ type session struct {
 	mu     sync.Mutex // guards the rest
 	head   head
 	// version is that of the last save; staged is what changed since. A nil value removes the part.
-	version int64
-	staged  map[string][]byte
-	frames  []stager // at work
-	changed []stager // of these, the ones that have something to stage
-	records map[string]*visit.Record
-	info    map[string]any
-	bad     []*fermata.AnswerError
-	broken  error
+	version  int64
+	staged   map[string][]byte
+	frames   []stager          // at work
+	nested   bool              // there was more than one
+	journals map[string]string // the visits of journal parts that were written
+	changed  []stager          // of these, the ones that have something to stage
+	records  map[string]*visit.Record
+	info     map[string]any
+	bad      []*fermata.AnswerError
+	broken   error
 }
 
 type about struct {
@@ -51,8 +53,8 @@ type about struct {
 type stager interface {
 	stage() error
 	framePlace() string
-	// parts names everything that the frame has in the store.
-	parts() []string
+	// discard ends it and names everything that it has in the store.
+	discard() []string
 }
 
 var _ visit.Host = (*session)(nil)
@@ -82,7 +84,17 @@ func (s *session) Time() time.Time { return s.clock() }
 func (s *session) Policy() any     { return s.policy }
 
 // Put keeps one entry of a visit's journal.
-func (s *session) Put(ctx context.Context, _ *visit.Visit, part string, data []byte, when visit.When) error {
+func (s *session) Put(ctx context.Context, v *visit.Visit, part string, data []byte, when visit.When) error {
+	s.mu.Lock()
+	if data == nil {
+		delete(s.journals, part)
+	} else {
+		if s.journals == nil {
+			s.journals = make(map[string]string)
+		}
+		s.journals[part] = v.Place()
+	}
+	s.mu.Unlock()
 	s.put(change{part, data})
 	if when == visit.Now || when == visit.Soon && !s.saveOnHold {
 		return s.flush(ctx)
@@ -150,6 +162,7 @@ func (s *session) join(f stager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frames = append(s.frames, f)
+	s.nested = s.nested || len(s.frames) > 1
 	s.changed = append(s.changed, f)
 }
 
@@ -282,15 +295,73 @@ func (s *session) inside(place string) []string {
 		frames = append(frames, f)
 		return true
 	})
-	s.mu.Unlock()
 	var parts []string
+	if len(frames) > 0 {
+		for part, owner := range s.journals { // of visits that did not come to their end
+			if owner != place && visit.Below(owner, place) {
+				parts = append(parts, part)
+				delete(s.journals, part)
+			}
+		}
+	}
+	s.mu.Unlock()
 	for _, f := range frames { // a frame locks itself before the session, never the other way round
-		parts = append(parts, f.parts()...)
+		parts = append(parts, f.discard()...)
 	}
 	if s.loaded != nil {
 		parts = append(parts, s.loaded.below[place]...)
 	}
 	return parts
+}
+
+// below lists the open interrupts of visits inside a visit.
+func (s *session) below(place string) []*visit.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.nested && (s.loaded == nil || len(s.loaded.frames) < 2) {
+		return nil
+	}
+	var open []*visit.Record
+	for _, r := range s.records {
+		if r.Status == visit.Open && r.Visit != place && visit.Below(r.Visit, place) {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// abandoned lists the open interrupts of graphs inside a visit that its node, which waits for these signals, no longer runs,
+// and the parts of those graphs: if the node comes back to one, it begins anew.
+func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visit.Record, parts []string) {
+	if s.loaded == nil || len(s.loaded.below[place]) == 0 {
+		return nil, nil
+	}
+	asked := make(map[string]bool, len(signals))
+	for _, signal := range signals {
+		asked[signal.Record.ID] = true
+	}
+	running := make(map[string]bool)
+	s.mu.Lock()
+	for _, f := range s.frames {
+		running[f.framePlace()] = true
+	}
+	s.mu.Unlock()
+	for _, r := range s.below(place) {
+		if asked[r.ID] {
+			continue
+		}
+		frame := s.loaded.outermost(r.Visit, place)
+		if frame == "" || running[frame] {
+			continue
+		}
+		for _, part := range s.loaded.below[place] {
+			if visit.Below(partPlace(part), frame) {
+				parts = append(parts, part)
+			}
+		}
+		open = append(open, r)
+	}
+	return open, parts
 }
 
 // check looks at what the caller gave for each interrupt, and returns it as JSON. Nothing is changed by it.
@@ -315,13 +386,14 @@ func (s *session) check(targets map[string]any, root subgraph) (map[string]json.
 	return checked, nil
 }
 
-func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (json.RawMessage, error) {
+func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data json.RawMessage, err error) {
+	defer recovered(&err) // an answer's own methods may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Visit)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		data, err := root.checkHold(place, answer)
+		data, err = root.checkHold(place, answer)
 		if err != nil {
 			return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: err}
 		}
@@ -334,7 +406,7 @@ func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (json.Raw
 	if !ok {
 		return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: errors.New("this program does not have that kind")}
 	}
-	data, err := kind.Check(r.Data, answer)
+	data, err = kind.Check(r.Data, answer)
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		bad.ID = r.ID
 	}

@@ -86,11 +86,11 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if name == "-" && options == "" {
+		if sf.Tag.Get("json") == "-" {
 			s.plain = s.plain && isPlain(sf.Type)
 			continue
 		}
-		if !sf.IsExported() && !sf.Anonymous {
+		if !sf.IsExported() {
 			mistakes = append(mistakes, fmt.Sprintf("state field %s is not exported and would be lost: export it", sf.Name))
 			continue
 		}
@@ -173,7 +173,7 @@ func unsavable(t reflect.Type, where string, path []reflect.Type) []string {
 			if f.Tag.Get("json") == "-" {
 				continue
 			}
-			if !f.IsExported() && !f.Anonymous {
+			if !f.IsExported() {
 				found = append(found, fmt.Sprintf("%s holds a %s, whose field %s is not exported and would be lost", where, t, f.Name))
 				continue
 			}
@@ -200,8 +200,9 @@ func clone[S any](sh *shape, state *S) (S, error) {
 	return cloneDeep(sh, state)
 }
 
-func cloneDeep[S any](sh *shape, state *S) (S, error) {
-	dup := *state
+func cloneDeep[S any](sh *shape, state *S) (dup S, err error) {
+	defer recovered(&err) // a type may have JSON methods that panic
+	dup = *state
 	v := reflect.ValueOf(&dup).Elem()
 	for i := range sh.fields {
 		f := &sh.fields[i]
@@ -248,9 +249,10 @@ func set[S any](sh *shape, f *field, dst, src *S) {
 }
 
 // encodeField returns the JSON of one field.
-func encodeField[S any](sh *shape, f *field, state *S) ([]byte, error) {
+func encodeField[S any](sh *shape, f *field, state *S) (data []byte, err error) {
+	defer recovered(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
-	data, err := f.encode(value)
+	data, err = f.encode(value)
 	if err != nil {
 		return nil, fmt.Errorf("state field %s: %w", f.name, err)
 	}
@@ -274,7 +276,8 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 }
 
 // decodeField reads one field. Numbers in untyped places stay as they were written.
-func decodeField[S any](sh *shape, f *field, state *S, data []byte) error {
+func decodeField[S any](sh *shape, f *field, state *S, data []byte) (err error) {
+	defer recovered(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
 	switch f.scalar {
 	case reflect.String:
@@ -316,9 +319,42 @@ func encodeJSON(v any) ([]byte, error) {
 		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
 			slashes++
 		}
-		if slashes%2 == 0 {
+		if slashes%2 == 0 && brokenText(reflect.ValueOf(v), 0) {
 			return nil, errNotUTF8
 		}
 		rest = rest[i+1:]
 	}
+}
+
+// brokenText looks for a string that is not UTF-8. It decides where the JSON alone does not: JSON that a value brings along
+// may have the same escape for good.
+func brokenText(v reflect.Value, depth int) bool {
+	if depth > maxCopyDepth {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return !utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && brokenText(v.Elem(), depth+1)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if brokenText(v.Index(i), depth+1) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for iter := v.MapRange(); iter.Next(); {
+			if brokenText(iter.Key(), depth+1) || brokenText(iter.Value(), depth+1) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if brokenText(v.Field(i), depth+1) {
+				return true
+			}
+		}
+	}
+	return false
 }

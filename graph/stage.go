@@ -6,8 +6,11 @@ import "github.com/fermata-go/fermata"
 func (f *frame[S]) stage() error {
 	f.lock()
 	defer f.unlock()
-	changes := f.pending
 	f.listed = false
+	if f.gone {
+		return nil // what is left of it has been removed with the visit that it was in
+	}
+	changes := f.pending
 	for _, t := range f.changed {
 		if !t.dirty {
 			continue
@@ -99,7 +102,18 @@ func (f *frame[S]) stageState() ([]change, error) {
 	for _, n := range f.next {
 		next = append(next, f.flow.nodes[n].name)
 	}
-	return append(changes, change{partFrame + f.names.Place, w.end(next, f.done)}), nil
+	return append(changes, change{partFrame + f.names.Place, w.end(next, f.live(), f.done)}), nil
+}
+
+// live counts the tasks that are, or are about to be, in the store.
+func (f *frame[S]) live() int {
+	n := 0
+	for _, t := range f.tasks {
+		if t.status != taskOver {
+			n++
+		}
+	}
+	return n
 }
 
 // stageField gives the values of a field that are new and large parts of their own, and takes away those of the ones that
@@ -142,9 +156,11 @@ func (f *frame[S]) having(i int, clock int64) *S {
 	return f.state
 }
 
-func (f *frame[S]) parts() []string {
+// discard makes the frame one that is never staged again, and returns the names of everything it has in the store.
+func (f *frame[S]) discard() []string {
 	f.lock()
 	defer f.unlock()
+	f.gone = true
 	parts := []string{partFrame + f.names.Place}
 	for i := range f.fields {
 		for _, rev := range f.fields[i].revs {

@@ -14,13 +14,10 @@ import (
 // step enters the nodes of all ready tasks, waits until each has finished, waits or has failed, merges what finished and
 // finds out what comes next. It returns the failures.
 func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
-	rev := f.clock
-	for _, t := range f.tasks {
-		rev = max(rev, t.rev)
-	}
+	rev := f.nextRev()
 	for _, t := range ready {
-		rev++
 		t.rev = rev
+		rev++
 	}
 	var failure error
 	if len(ready) == 1 {
@@ -134,8 +131,16 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 	defer f.mu.Unlock()
 	mine := make(map[string]bool)
 	place := f.placeOf(t)
+	abandoned, parts := f.sess.abandoned(place, signals)
+	f.remove(parts...)
+	for _, r := range abandoned {
+		f.keep(r.Settle(visit.Withdrawn), nil)
+	}
 	for _, s := range signals {
 		r := s.Record
+		if !visit.Below(r.Visit, place) {
+			return fmt.Errorf("graph: an interrupt of %s was raised inside %s: ask with the context that the node was given", r.Address, v.Address())
+		}
 		if r.Visit == place || mine[r.Parent] { // the second: a composite of this node around what is inside it
 			mine[r.ID] = true
 			f.keep(r, s.Info)
@@ -208,6 +213,9 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 	}
 	f.remove(v.Parts()...)
 	f.remove(f.sess.inside(f.placeOf(t))...)
+	for _, r := range f.sess.below(f.placeOf(t)) { // of a graph that the node gave up
+		f.keep(r.Settle(visit.Withdrawn), nil)
+	}
 	return nil
 }
 

@@ -18,7 +18,8 @@ type stopKey struct{}
 
 // WithStop returns a context for running graphs, and a function that stops what runs with it in good order: the call returns
 // an error that is [ErrStopped], and the run can be resumed. A node that does not heed its context is waited for; if it were
-// left behind, it would do its work a second time beside itself.
+// left behind, it would do its work a second time beside itself. Call the function in any case when the run is over, to free
+// what the context holds.
 func WithStop(parent context.Context) (context.Context, StopFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	requested := make(chan struct{})

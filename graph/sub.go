@@ -45,6 +45,9 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 	}
 	if !f.done {
 		if err := f.run(ctx); err != nil {
+			if signals, plain := scope.Collect(err); plain == nil {
+				scope.Hand(visit.Flatten(signals)...)
+			}
 			return zero, err
 		}
 	}
@@ -95,11 +98,11 @@ func each[T, R any](ctx context.Context, limit int, items []T, work func(context
 
 var errExited = errors.New("graph: the code ended its goroutine with runtime.Goexit")
 
-// inParallel calls fn for 0 to n-1, at most limit at a time if that is not 0, and returns what each returned.
+// inParallel calls fn for 0 to n-1, at most limit at a time if that is above 0, and returns what each returned.
 func inParallel(n, limit int, fn func(i int) error) []error {
 	errs := make([]error, n)
-	if limit == 0 {
-		limit = n
+	if limit <= 0 {
+		limit = max(n, 1)
 	}
 	slots := make(chan struct{}, limit)
 	var wg sync.WaitGroup
@@ -108,6 +111,7 @@ func inParallel(n, limit int, fn func(i int) error) []error {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			errs[i] = errExited
+			defer recovered(&errs[i])
 			errs[i] = fn(i)
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata/internal/ident"
 )
@@ -23,6 +23,9 @@ const (
 	Answered  Status = "answered"
 	Withdrawn Status = "withdrawn"
 )
+
+// Valid reports whether it is one of these.
+func (s Status) Valid() bool { return s == Open || s == Answered || s == Withdrawn }
 
 // Record is an interrupt as it is stored.
 type Record struct {
@@ -46,8 +49,8 @@ type Record struct {
 	Answer json.RawMessage
 	Fresh  bool
 
-	// raised and used tell what the current entry did with the record. They are not stored.
-	raised, used bool
+	// used tells whether the current entry got the answer. It is not stored.
+	used bool
 }
 
 // Place is where the record stands within the run.
@@ -111,7 +114,7 @@ func (s *Scope) Ask(kind, digest string, data json.RawMessage, info any) (*Recor
 	if r.Status == Withdrawn {
 		r.Status, r.Data = Open, data
 	}
-	r.raised = true
+	m.hand(r)
 	return nil, &Signal{Record: r, Info: info}, nil
 }
 
@@ -180,6 +183,7 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 		s.mem.remember(last)
 	}
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
+	s.mem.hand(last)
 	for _, sub := range subs {
 		if sub.Record.Parent == "" {
 			sub.Record.Parent = last.ID
@@ -227,8 +231,9 @@ func (s *Scope) Interrupted() bool {
 	return false
 }
 
-// Refuse opens an answered interrupt again because its answer cannot be used, and returns the signal to wait on with it.
-func (s *Scope) Refuse(id string, err error) *Signal {
+// Refuse opens an answered interrupt again because its answer cannot be used. It returns the error to wait with, or if there
+// is no such interrupt the reason.
+func (s *Scope) Refuse(id string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.mem.records {
@@ -238,7 +243,7 @@ func (s *Scope) Refuse(id string, err error) *Signal {
 			return &Signal{Record: r}
 		}
 	}
-	return nil
+	return err
 }
 
 // BadAnswers returns what was refused in this entry.
@@ -335,15 +340,22 @@ func Flatten(signals []*Signal) []*Signal {
 // ErrSwallowed says that a node asked and then went on as if it had not.
 var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned")
 
-// Swallowed returns an error if a question that was asked in this entry is not among the signals that the node returned.
+// Swallowed returns an error if the code of this entry was told to wait for something that is not among the signals that the
+// node returned.
 func (v *Visit) Swallowed(returned []*Signal) error {
 	known := recordsOf(returned)
-	for _, r := range v.Records() {
-		if r.raised && !known[r] {
-			return fmt.Errorf("%w: %s asked (kind %s) and must return the error it got", ErrSwallowed, r.Address, r.Kind)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for r := range v.mem.handed {
+		if !known[r] {
+			return swallowed(r)
 		}
 	}
 	return nil
+}
+
+func swallowed(r *Record) error {
+	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
 }
 
 func recordsOf(signals []*Signal) map[*Record]bool {
@@ -359,11 +371,22 @@ func recordsOf(signals []*Signal) map[*Record]bool {
 func (v *Visit) Unused() []*Record {
 	var unused []*Record
 	for _, r := range v.Records() {
-		if r.Status == Answered && r.Kind != "" && !r.used && !slices.ContainsFunc(v.mem.skipped, func(rel string) bool { return Below(r.Rel, rel) }) {
+		if r.Status == Answered && r.Kind != "" && !r.used && !v.passedBy(r.Rel) {
 			unused = append(unused, r)
 		}
 	}
 	return unused
+}
+
+// passedBy reports whether this entry did not go into the work that rel is in.
+func (v *Visit) passedBy(rel string) bool {
+	for len(v.mem.skipped) > 0 && rel != "" {
+		if v.mem.skipped[rel] {
+			return true
+		}
+		rel = rel[:max(0, strings.LastIndexByte(rel, ';'))]
+	}
+	return false
 }
 
 // Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.

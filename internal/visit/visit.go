@@ -75,7 +75,8 @@ type memory struct {
 	records map[slot]*Record
 	journal map[string]json.RawMessage // by part name
 	entered map[slot]int               // what was used in this entry, and how often
-	skipped []string                   // places that this entry did not go into
+	handed  map[*Record]bool           // interrupts that the code of this entry was told about
+	skipped map[string]bool            // places that this entry did not go into
 	bad     []*BadAnswer
 }
 
@@ -317,7 +318,39 @@ func (s *Scope) Skip() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.memory()
-	m.skipped = append(m.skipped, s.Rel)
+	if m.skipped == nil {
+		m.skipped = make(map[string]bool)
+	}
+	m.skipped[s.Rel] = true
+}
+
+// Hand notes that the code of this visit is told to wait: it has to pass that on.
+func (v *Visit) Hand(signals ...*Signal) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range signals {
+		v.memory().hand(s.Record)
+	}
+}
+
+func (m *memory) hand(r *Record) {
+	if m.handed == nil {
+		m.handed = make(map[*Record]bool)
+	}
+	m.handed[r] = true
+}
+
+// Finish returns an error if the work at this place was told to wait and ends all the same.
+func (s *Scope) Finish() error {
+	at := s.At()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.mem.handed {
+		if Below(r.Place(), at) {
+			return swallowed(r)
+		}
+	}
+	return nil
 }
 
 const parked = "parked"
@@ -338,14 +371,16 @@ func (s *Scope) Parked(ctx context.Context) error {
 		s.Forget(ctx, parked)
 		return nil
 	}
-	var errs []error
+	var signals []*Signal
 	for _, r := range s.Host.Open(at) {
-		errs = append(errs, &Signal{Record: r})
+		signals = append(signals, &Signal{Record: r})
 	}
-	if errs != nil {
-		s.Skip()
+	if signals == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	s.Skip()
+	s.Hand(signals...)
+	return Wait(signals)
 }
 
 // order makes the key of the nth interrupt of a place: ".1", ".2" …

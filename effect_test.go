@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
@@ -428,5 +429,72 @@ func TestDo_IsDoneOncePerVisit(t *testing.T) {
 	out, err := r.answer(err, " out")
 	if err != nil || out != "receipt in out" || charged.n != 1 || looked.n != 2 {
 		t.Fatalf("got %q, %v; charged %d, looked %d", out, err, charged.n, looked.n)
+	}
+}
+
+func TestI4_OneWordOnAnEffectIsGoodForOneRepeat(t *testing.T) {
+	d := database{fail: func() error { return errors.New("timeout") }}
+	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) }) // two tries at the same time are two tries
+	r := newRun(t, dropping(&d), frozen)
+	_, err := r.start()
+	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	_, err = r.resume()
+	_, _ = r.answer(err, fermata.WhatHappened{Happened: false})
+	_, err = r.resume()
+	if doubt, qerr := fermata.InDoubt.Question(waitsFor(t, err)); qerr != nil || doubt.Try != 2 || d.n != 2 {
+		t.Fatalf("got %+v, %v after %d calls", doubt, qerr, d.n)
+	}
+}
+
+func TestEffect_AReceiptThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		ok, err := fermata.Approve(ctx, fermata.Action[int]{Name: "pay", Args: 1})
+		if err != nil {
+			return "", err
+		}
+		receipt, err := fermata.Effect(ctx, ok, func(context.Context, int, string) (int, error) { return 0, errors.New("timeout") })
+		return fmt.Sprint(receipt), err
+	})
+	_, err := r.start()
+	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	_, err = r.resume()
+	id := waitsFor(t, err).ID
+	_, err = r.resume(graph.Answer(id, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage("1.0")}))
+	if !isAnswerError(err) || waitsFor(t, err).ID != id {
+		t.Fatalf("got %v", err)
+	}
+	out, err := r.resume(graph.Answer(id, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage("7")}))
+	if err != nil || out != "7" {
+		t.Fatalf("got %q, %v", out, err)
+	}
+}
+
+func TestI2_AWordOnAnEffectInsideOfWorkThatWaitsIsKept(t *testing.T) {
+	ask := fermata.NewKind[string, string]("test-beside-doubt")
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return fermata.Do(ctx, "work", func(ctx context.Context) (string, error) {
+			ok, err := fermata.Approve(ctx, fermata.Action[int]{Name: "pay", Args: 1})
+			if err != nil {
+				return "", err
+			}
+			_, failed := fermata.Effect(ctx, ok, func(context.Context, int, string) (int, error) { return 0, errors.New("timeout") })
+			answer, asked := ask.Ask(ctx, "beside?")
+			return answer, errors.Join(failed, asked)
+		})
+	})
+	_, err := r.start()
+	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	_, err = r.resume()
+	info, _ := fermata.ExtractInterruptInfo(err)
+	if len(info.Interrupts) != 2 {
+		t.Fatalf("got %v", err)
+	}
+	_, err = r.resume(graph.Answer(info.ByKind(fermata.InDoubt.Name())[0].ID, fermata.WhatHappened{Happened: true}))
+	if isAnswerError(err) {
+		t.Fatalf("got %v", err)
+	}
+	out, err := r.answer(err, "fine")
+	if err != nil || out != "fine" {
+		t.Fatalf("got %q, %v", out, err)
 	}
 }

@@ -126,6 +126,23 @@ func TestKind_TypesThatContainThemselvesAreCheckedByDecoding(t *testing.T) {
 	}
 }
 
+type vote struct {
+	Color color  `json:"color"`
+	Subs  []vote `json:"subs,omitempty"`
+}
+
+func TestKind_ChoicesHoldInTypesThatContainThemselves(t *testing.T) {
+	k := fermata.NewKind[string, vote]("test-votes")
+	for _, bad := range []string{`{"color":"blue"}`, `{}`, `{"color":"red","subs":[{"color":"blue"}]}`} {
+		if _, err := k.Check(nil, json.RawMessage(bad)); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+	if _, err := k.Check(nil, json.RawMessage(`{"color":"red","subs":[{"color":"green"}]}`)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKinds_AreListedByName(t *testing.T) {
 	var names []string
 	for _, k := range fermata.Kinds() {

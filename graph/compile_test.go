@@ -97,14 +97,21 @@ func TestCompile_FindsNodesWithoutAWay(t *testing.T) {
 	}
 }
 
+type base struct{ X string }
+
 func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 	type inner struct{ hidden int }
+	type embedding struct {
+		base
+		Y string
+	}
 	for _, test := range []struct {
 		name string
 		try  func() error
 		want string
 	}{
 		{"unexported field", func() error { return compileState[struct{ hidden string }]() }, "hidden is not exported"},
+		{"embedded, unexported", func() error { return compileState[embedding]() }, "base is not exported"},
 		{"channel", func() error { return compileState[struct{ C chan int }]() }, "chan int"},
 		{"function", func() error { return compileState[struct{ F []func() }]() }, "func()"},
 		{"interface", func() error { return compileState[struct{ E error }]() }, "use a concrete type"},

@@ -36,7 +36,7 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 	}
 	f.lock()
 	defer f.unlock()
-	err = f.apply(contribution[S]{
+	err = f.apply(&contribution[S]{
 		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
 		rev: t.rev, written: t.written,
 	})
@@ -78,7 +78,7 @@ type contribution[S any] struct {
 
 // apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
 // held.
-func (f *frame[S]) apply(c contribution[S]) error {
+func (f *frame[S]) apply(c *contribution[S]) error {
 	next := c.result
 	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
 		next = new(S)
@@ -106,7 +106,7 @@ func (c *contribution[S]) revision(k int) revision {
 }
 
 // applyTo puts a contribution into a state that others have changed, too.
-func (f *frame[S]) applyTo(next *S, c contribution[S]) error {
+func (f *frame[S]) applyTo(next *S, c *contribution[S]) error {
 	revisions := make([]revision, len(c.changed))
 	for k, i := range c.changed {
 		rev, err := f.contribute(c, k, next)
@@ -132,7 +132,7 @@ func (f *frame[S]) applyTo(next *S, c contribution[S]) error {
 
 // contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
 // else made the same change before.
-func (f *frame[S]) contribute(c contribution[S], k int, next *S) (revision, error) {
+func (f *frame[S]) contribute(c *contribution[S], k int, next *S) (revision, error) {
 	i := c.changed[k]
 	fd := &f.flow.shape.fields[i]
 	if f.fields[i].newest() > c.at {

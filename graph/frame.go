@@ -184,12 +184,13 @@ func (f *frame[S]) start(input S) error {
 // run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
 // knows), or to a failure.
 func (f *frame[S]) run(ctx context.Context) error {
+	stop := stopChannel(ctx)
 	for steps := 0; ; steps++ {
 		ready := f.ready()
 		if len(ready) == 0 && !f.unmerged() {
 			break
 		}
-		if err := stopRequested(ctx); err != nil {
+		if err := stopRequested(ctx, stop); err != nil {
 			return err
 		}
 		if steps == f.flow.maxSteps {

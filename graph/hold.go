@@ -100,7 +100,7 @@ func (f *frame[S]) edit(t *task[S], r *visit.Record) error {
 		return err
 	}
 	clear(f.merged)
-	return f.apply(contribution[S]{by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.nextRev()})
+	return f.apply(&contribution[S]{by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.nextRev()})
 }
 
 // editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.

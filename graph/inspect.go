@@ -127,6 +127,9 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 	if sf == nil {
 		return nil // the node has not come to it yet
 	}
+	if sf.Print == fl.print {
+		return nil // the fingerprint covers the graphs inside, too
+	}
 	for _, name := range sf.Next {
 		if _, ok := fl.find(name); !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))

@@ -313,7 +313,7 @@ func (f *frame[S]) modify() error {
 	if len(changed) == 0 {
 		return nil
 	}
-	err = f.apply(contribution[S]{
+	err = f.apply(&contribution[S]{
 		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.nextRev(),
 	})
 	if err != nil {

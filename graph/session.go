@@ -35,7 +35,6 @@ type session struct {
 	version  int64
 	staged   map[string][]byte
 	frames   []stager          // at work
-	nested   bool              // there was more than one
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
 	records  map[string]*visit.Record
@@ -162,7 +161,6 @@ func (s *session) join(f stager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.frames = append(s.frames, f)
-	s.nested = s.nested || len(s.frames) > 1
 	s.changed = append(s.changed, f)
 }
 
@@ -284,8 +282,9 @@ func (s *session) take() (store.Delta, error) {
 	return delta, nil
 }
 
-// inside lists the parts of everything inside a visit that is over, and forgets the frames there.
-func (s *session) inside(place string) []string {
+// inside lists the parts of everything inside a visit that is over, and the interrupts there that are still open, and forgets
+// the frames there.
+func (s *session) inside(place string) (parts []string, open []*visit.Record) {
 	var frames []stager
 	s.mu.Lock()
 	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {
@@ -295,7 +294,6 @@ func (s *session) inside(place string) []string {
 		frames = append(frames, f)
 		return true
 	})
-	var parts []string
 	if len(frames) > 0 {
 		for part, owner := range s.journals { // of visits that did not come to their end
 			if owner != place && visit.Below(owner, place) {
@@ -311,16 +309,16 @@ func (s *session) inside(place string) []string {
 	if s.loaded != nil {
 		parts = append(parts, s.loaded.below[place]...)
 	}
-	return parts
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	return parts, s.below(place)
 }
 
 // below lists the open interrupts of visits inside a visit.
 func (s *session) below(place string) []*visit.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.nested && (s.loaded == nil || len(s.loaded.frames) < 2) {
-		return nil
-	}
 	var open []*visit.Record
 	for _, r := range s.records {
 		if r.Status == visit.Open && r.Visit != place && visit.Below(r.Visit, place) {

@@ -212,8 +212,9 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 		f.keep(r.Settle(status), nil)
 	}
 	f.remove(v.Parts()...)
-	f.remove(f.sess.inside(f.placeOf(t))...)
-	for _, r := range f.sess.below(f.placeOf(t)) { // of a graph that the node gave up
+	parts, open := f.sess.inside(f.placeOf(t))
+	f.remove(parts...)
+	for _, r := range open { // of a graph that the node gave up
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}
 	return nil

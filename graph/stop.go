@@ -39,14 +39,18 @@ func WithStop(parent context.Context) (context.Context, StopFunc) {
 	return context.WithValue(ctx, stopKey{}, requested), stop
 }
 
+// stopChannel is closed when the runs of this context are asked to stop; nil if nobody can ask.
+func stopChannel(ctx context.Context) chan struct{} {
+	requested, _ := ctx.Value(stopKey{}).(chan struct{})
+	return requested
+}
+
 // stopRequested returns an error if the run should not begin another step.
-func stopRequested(ctx context.Context) error {
-	if requested, ok := ctx.Value(stopKey{}).(chan struct{}); ok {
-		select {
-		case <-requested:
-			return ErrStopped
-		default:
-		}
+func stopRequested(ctx context.Context, requested chan struct{}) error {
+	select {
+	case <-requested:
+		return ErrStopped
+	default:
 	}
 	if ctx.Err() != nil {
 		return cancelled(ctx)

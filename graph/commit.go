@@ -136,12 +136,15 @@ func (f *frame[S]) contribute(c *contribution[S], k int, next *S) (revision, err
 	i := c.changed[k]
 	fd := &f.flow.shape.fields[i]
 	if f.fields[i].newest() > c.at {
-		merged, err := combine(f.flow.shape, fd, c.base, next, c.result, f.merged[i])
+		merged, err := combine(f.flow.shape, fd, c.base, next, c.result, f.merged != nil && f.merged[i])
 		if err == errSame {
 			return revision{}, nil
 		}
 		if err != nil {
 			return revision{}, err
+		}
+		if f.merged == nil {
+			f.merged = make([]bool, len(f.fields))
 		}
 		f.merged[i] = true
 		f.flow.shape.of(fd, reflect.ValueOf(next).Elem()).Set(merged)

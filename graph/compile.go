@@ -9,11 +9,14 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/fermata-go/fermata"
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
 type Flow[S any] struct {
 	name     string
+	address  string // of the graph as the outermost one
 	shape    *shape
 	plan     plan
 	nodes    []*node[S]
@@ -74,7 +77,7 @@ func (c *compiler[S]) checkNodes() {
 		switch {
 		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
 			c.wrong(MistakeName, n.name, "a node cannot be named %q", n.name)
-		case n.fn == nil:
+		case n.fn == nil && n.each == nil:
 			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
 		}
 		if _, twice := c.index[n.name]; twice {
@@ -229,7 +232,7 @@ func (c *compiler[S]) at(name string) int {
 
 func (c *compiler[S]) flow() *Flow[S] {
 	f := &Flow[S]{
-		name: c.name, shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route[S], len(c.nodes)+1),
+		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route[S], len(c.nodes)+1),
 		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
 		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel,
 	}

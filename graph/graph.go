@@ -39,8 +39,10 @@ type Graph[S any] struct {
 
 // node is a place in the graph. sub is set for a node that contains a graph, fanOut for one that works on a list.
 type node[S any] struct {
-	name    string
-	fn      func(ctx context.Context, state S, parallel int) (S, error)
+	name string
+	// fn is what the node does; a fan-out has each in its place, which is also told how many items may run at once.
+	fn      Func[S]
+	each    func(ctx context.Context, state S, parallel int) (S, error)
 	timeout time.Duration
 	sub     subgraph
 	fanOut  bool
@@ -73,11 +75,7 @@ func Timeout(d time.Duration) NodeOption { return func(o *nodeOptions) { o.timeo
 
 // Node adds a node.
 func (g *Graph[S]) Node(name string, fn Func[S], options ...NodeOption) {
-	n := &node[S]{name: name}
-	if fn != nil {
-		n.fn = func(ctx context.Context, state S, _ int) (S, error) { return fn(ctx, state) }
-	}
-	g.add(n, options)
+	g.add(&node[S]{name: name, fn: fn}, options)
 }
 
 func (g *Graph[S]) add(n *node[S], options []NodeOption) {

@@ -11,7 +11,7 @@ import (
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
-	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true, merged: make([]bool, len(fl.shape.fields))}
+	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
 	var err error
 	if s.loaded != nil && s.loaded.frames[place] != nil {
 		err = f.load(s.loaded)

@@ -87,8 +87,7 @@ func WithStateModifier(m StateModifier) Option {
 func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
 	o := newOptions(list)
 	if scope := visit.From(ctx); scope != nil && o.store == nil {
-		inner := scope.Child(fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String())
-		return fl.within(ctx, inner, input)
+		return fl.within(ctx, scope.Child(fl.address), input)
 	}
 	var zero S
 	if !utf8.ValidString(o.run) {
@@ -176,8 +175,7 @@ func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, e
 // execute takes the outermost frame as far as it gets, and writes down how that ended.
 func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) {
 	var zero S
-	address := fermata.Segment{Type: fermata.SegmentRunnable, ID: fl.name}.String()
-	f, err := fl.frameAt(s, "", address, input)
+	f, err := fl.frameAt(s, "", fl.address, input)
 	if err != nil && s.loaded == nil {
 		return zero, err // nothing has begun, and nothing is saved
 	}

@@ -35,6 +35,7 @@ type session struct {
 	version  int64
 	staged   map[string][]byte
 	frames   []stager          // at work
+	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
 	records  map[string]*visit.Record
@@ -160,8 +161,13 @@ func (s *session) put(changes ...change) {
 func (s *session) join(f stager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.frames == nil {
+		s.frames = s.few[:0]
+	}
 	s.frames = append(s.frames, f)
-	s.changed = append(s.changed, f)
+	if s.store != nil {
+		s.changed = append(s.changed, f)
+	}
 }
 
 // touch notes that a frame has something to stage.

@@ -86,7 +86,11 @@ func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (er
 		ctx, cancel = context.WithTimeout(ctx, n.timeout)
 		defer cancel()
 	}
-	*out, err = n.fn(ctx, own, f.flow.parallel)
+	if n.each != nil {
+		*out, err = n.each(ctx, own, f.flow.parallel)
+	} else {
+		*out, err = n.fn(ctx, own)
+	}
 	return err
 }
 

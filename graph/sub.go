@@ -18,7 +18,7 @@ func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out fu
 	n := &node[S]{name: name}
 	if flow != nil && in != nil && out != nil {
 		n.sub = flow
-		n.fn = func(ctx context.Context, state S, _ int) (S, error) {
+		n.fn = func(ctx context.Context, state S) (S, error) {
 			inner, err := flow.within(ctx, visit.From(ctx), in(state))
 			if err != nil {
 				return state, err
@@ -60,7 +60,7 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
 	n := &node[S]{name: name, fanOut: true}
 	if items != nil && work != nil && collect != nil {
-		n.fn = func(ctx context.Context, state S, parallel int) (S, error) {
+		n.each = func(ctx context.Context, state S, parallel int) (S, error) {
 			results, err := each(ctx, parallel, items(state), work)
 			if err != nil {
 				return state, err

@@ -65,11 +65,15 @@ func (f *frame[S]) touch() {
 
 // touchTask notes that a task has changed. It is called with the lock held.
 func (f *frame[S]) touchTask(t *task[S]) {
-	if f.sess.store != nil && !t.dirty {
-		t.dirty = true
-		f.changed = append(f.changed, t)
-		f.list()
+	if f.sess.store == nil || t.dirty {
+		return
 	}
+	t.dirty = true
+	if !t.listed { // a task that is used again may still be in the list
+		t.listed = true
+		f.changed = append(f.changed, t)
+	}
+	f.list()
 }
 
 func (f *frame[S]) list() {
@@ -136,6 +140,7 @@ type task[S any] struct {
 	// signals are what the task waits for, if it began to in this execution.
 	signals []*visit.Signal
 	dirty   bool
+	listed  bool // it is in the frame's list of changed tasks
 	saved   bool // the task is, or was, in the store
 	loaded  bool // it was there when this execution began
 }
@@ -364,7 +369,7 @@ func (f *frame[S]) begin(n int) error {
 		t = new(task[S])
 	}
 	f.spare = nil
-	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state}
+	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, listed: t.listed}
 	f.touchTask(t)
 	f.tasks = append(f.tasks, t)
 	if f.flow.before[n] {

@@ -43,6 +43,7 @@ const (
 	eachNode   nodeKind = "each"
 	effectNode nodeKind = "effect"
 	subNode    nodeKind = "sub"
+	runNode    nodeKind = "run" // a graph that the node runs by itself
 )
 
 type graphSpec struct {
@@ -62,13 +63,13 @@ func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 	spec := &graphSpec{nodes: make([]nodeSpec, n), rounds: rapid.IntRange(1, 2).Draw(t, label+" rounds")}
 	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode}
 	if depth < 2 {
-		kinds = append(kinds, subNode, subNode)
+		kinds = append(kinds, subNode, subNode, runNode)
 	}
 	for i := range spec.nodes {
 		node := &spec.nodes[i]
 		name := fmt.Sprint(label, ".", i)
 		node.kind = rapid.SampledFrom(kinds).Draw(t, name)
-		if node.kind == subNode {
+		if node.kind == subNode || node.kind == runNode {
 			node.sub = drawGraph(t, depth+1, name)
 		}
 		if i < n-1 {
@@ -115,12 +116,24 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 			}
 			return short(text)
 		}
-		if n.kind == subNode {
+		switch n.kind {
+		case runNode:
+			inner := w.build(t, n.sub, name+id)
+			g.Node(id, func(ctx context.Context, s wide) (wide, error) {
+				r, errInner := inner.Run(ctx, wide{F7: seen(s)})
+				answer, err := w.ask(ctx, seen(s)+"beside")
+				if err := errors.Join(errInner, err); err != nil {
+					return s, err
+				}
+				*s.field(i) = short(seen(s) + *r.field(len(n.sub.nodes) - 1) + answer)
+				return spec.counted(s, i), nil
+			})
+		case subNode:
 			graph.Sub(g, id, w.build(t, n.sub, name+id), func(s wide) wide { return wide{F7: seen(s)} }, func(s, r wide) wide {
 				*s.field(i) = short(seen(s) + *r.field(len(n.sub.nodes) - 1))
 				return spec.counted(s, i)
 			})
-		} else {
+		default:
 			work := w.work(n.kind, name+id)
 			g.Node(id, func(ctx context.Context, s wide) (wide, error) {
 				result, err := work(ctx, seen(s))

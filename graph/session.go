@@ -53,8 +53,8 @@ type about struct {
 type stager interface {
 	stage() error
 	framePlace() string
-	// discard ends it and names everything that it has in the store.
-	discard() []string
+	// discard ends it, and returns the changes that leave nothing of it in the store.
+	discard() []change
 }
 
 var _ visit.Host = (*session)(nil)
@@ -288,9 +288,9 @@ func (s *session) take() (store.Delta, error) {
 	return delta, nil
 }
 
-// inside lists the parts of everything inside a visit that is over, and the interrupts there that are still open, and forgets
-// the frames there.
-func (s *session) inside(place string) (parts []string, open []*visit.Record) {
+// inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
+// that are still open, and forgets the frames there.
+func (s *session) inside(place string) (changes []change, open []*visit.Record) {
 	var frames []stager
 	s.mu.Lock()
 	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {
@@ -300,6 +300,7 @@ func (s *session) inside(place string) (parts []string, open []*visit.Record) {
 		frames = append(frames, f)
 		return true
 	})
+	var parts []string
 	if len(frames) > 0 {
 		for part, owner := range s.journals { // of visits that did not come to their end
 			if owner != place && visit.Below(owner, place) {
@@ -309,16 +310,19 @@ func (s *session) inside(place string) (parts []string, open []*visit.Record) {
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range frames { // a frame locks itself before the session, never the other way round
-		parts = append(parts, f.discard()...)
-	}
 	if s.loaded != nil {
 		parts = append(parts, s.loaded.below[place]...)
 	}
-	if len(parts) == 0 {
+	for _, part := range parts {
+		changes = append(changes, change{part: part})
+	}
+	for _, f := range frames { // a frame locks itself before the session, never the other way round
+		changes = append(changes, f.discard()...)
+	}
+	if len(changes) == 0 {
 		return nil, nil
 	}
-	return parts, s.below(place)
+	return changes, s.below(place)
 }
 
 // below lists the open interrupts of visits inside a visit.

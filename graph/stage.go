@@ -12,6 +12,7 @@ func (f *frame[S]) stage() error {
 	}
 	changes := f.pending
 	for _, t := range f.changed {
+		t.listed = false
 		if !t.dirty {
 			continue
 		}
@@ -156,21 +157,27 @@ func (f *frame[S]) having(i int, clock int64) *S {
 	return f.state
 }
 
-// discard makes the frame one that is never staged again, and returns the names of everything it has in the store.
-func (f *frame[S]) discard() []string {
+// discard makes the frame one that is never staged again. It returns what the frame had yet to stage, and the removal of
+// everything that it has in the store.
+func (f *frame[S]) discard() []change {
 	f.lock()
 	defer f.unlock()
 	f.gone = true
-	parts := []string{partFrame + f.names.Place}
+	changes := append(f.pending, change{part: partFrame + f.names.Place})
 	for i := range f.fields {
+		fd := &f.flow.shape.fields[i]
+		for _, clock := range f.fields[i].gone {
+			changes = append(changes, change{part: fd.partName(clock, f.names.Place)})
+		}
 		for _, rev := range f.fields[i].revs {
 			if rev.saved {
-				parts = append(parts, f.flow.shape.fields[i].partName(rev.clock, f.names.Place))
+				changes = append(changes, change{part: fd.partName(rev.clock, f.names.Place)})
 			}
 		}
 	}
 	for _, t := range f.tasks {
-		parts = append(parts, partTask+f.placeOf(t))
+		changes = append(changes, change{part: partTask + f.placeOf(t)})
 	}
-	return parts
+	f.pending = nil
+	return changes
 }

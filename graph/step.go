@@ -216,8 +216,8 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 		f.keep(r.Settle(status), nil)
 	}
 	f.remove(v.Parts()...)
-	parts, open := f.sess.inside(f.placeOf(t))
-	f.remove(parts...)
+	changes, open := f.sess.inside(f.placeOf(t))
+	f.pending = append(f.pending, changes...)
 	for _, r := range open { // of a graph that the node gave up
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}

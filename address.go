@@ -9,12 +9,14 @@ import (
 // SegmentType says what kind of place a [Segment] names. Beside the ones below, any other may be used.
 type SegmentType string
 
-// The segment types that the runtime itself writes.
+// The segment types that the runtime itself writes, or keeps for the packages to come (tool, agent).
 const (
 	SegmentRunnable SegmentType = "runnable" // a graph
 	SegmentNode     SegmentType = "node"     // a node of a graph
 	SegmentItem     SegmentType = "item"     // one item of a fan-out
 	SegmentDo       SegmentType = "do"       // a piece of work that is done once
+	SegmentApprove  SegmentType = "approve"  // an action that needs a yes
+	SegmentEffect   SegmentType = "effect"   // an action that was begun
 	SegmentHold     SegmentType = "hold"     // a hold before or after a node
 	SegmentTool     SegmentType = "tool"     // one call of a tool
 	SegmentAgent    SegmentType = "agent"    // an agent

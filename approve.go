@@ -59,12 +59,12 @@ func (a Approved[T]) Args() T { return a.args }
 // Digest names the action with these arguments.
 func (a Approved[T]) Digest() string { return a.digest }
 
-// By is who approved: a person, or "policy" with the name of the rule.
+// By is who approved: a person, "" if the decision names none, or "policy" with the name of the rule.
 func (a Approved[T]) By() string { return a.by }
 
-// Approve asks the run's policy whether the action may be done, and a person if the policy says so. Like [Kind.Ask] it
-// returns an error to be returned while a person is asked. A no is a [*RejectedError], no answer in time an
-// [*ExpiredError]. One visit can ask for the same action with the same arguments only once.
+// Approve asks the run's policy whether the action may be done, and a person if the policy says so: the question is of kind
+// [Approval], an [ApprovalRequest], and its answer a [Decision]. Like [Kind.Ask] it returns an error to be returned while the
+// person is asked. A no is a [*RejectedError], no answer in time an [*ExpiredError]. One visit can ask for the same action with the same arguments only once.
 func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) {
 	var none Approved[T]
 	scope := visit.From(ctx)
@@ -79,7 +79,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	if err != nil {
 		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
 	}
-	place := scope.Child(Segment{Type: "approve", ID: action.Name, SubID: digest[:12]}.String())
+	place := scope.Child(Segment{Type: SegmentApprove, ID: action.Name, SubID: digest[:12]}.String())
 	if err := place.Claim("approval"); err != nil {
 		return none, err
 	}

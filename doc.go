@@ -1,6 +1,6 @@
 // Package fermata holds a run until a person has decided, and lets it go on exactly where it stopped.
 //
-// This package is the vocabulary: what code that runs in a graph, an agent or a tool says to the runtime. A node asks, and
+// This package is the vocabulary: what code that runs in a graph says to the runtime. A node asks, and
 // the run is saved and stops there; after the answer the node is entered again and gets it:
 //
 //	var Review = fermata.NewKind[Draft, Verdict]("content-review")
@@ -20,7 +20,7 @@
 //	node ── Ask ──▶ runtime ── saved, then announced ──▶ person
 //	node ◀─ entered again, Ask returns ── runtime ◀── answer, checked, saved ──┘
 //
-// The calls, from the safest up:
+// The calls, the safest first:
 //
 //   - [Kind.Ask]: a question with a type. A wrong answer is refused before anything runs.
 //   - [Do]: work that is done once per visit of a node, however often the node is entered.

@@ -16,7 +16,8 @@ import (
 //
 // A process that dies between intent and receipt leaves the effect in doubt, and so does an error of fn that a later
 // attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
-// key. If not, Effect asks a person what happened ([InDoubt]) and goes by the answer. It never repeats anything blindly.
+// key. If not, Effect asks a person: the question is of kind [InDoubt], a [DoubtfulEffect], and its answer a [WhatHappened].
+// Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
 	var none R
 	scope := visit.From(ctx)
@@ -142,7 +143,7 @@ type effect[T, R any] struct {
 }
 
 func (e *effect[T, R]) segment() string {
-	return Segment{Type: "effect", ID: e.approved.action, SubID: e.approved.id}.String()
+	return Segment{Type: SegmentEffect, ID: e.approved.action, SubID: e.approved.id}.String()
 }
 
 func (e *effect[T, R]) run(ctx context.Context) (R, error) {

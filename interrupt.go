@@ -26,7 +26,7 @@ type InterruptCtx struct {
 	Data json.RawMessage
 	// IsRootCause is true for a place that asked, false for one that only contains such places.
 	IsRootCause bool
-	// Parent is the place that contains this one; nil for the run's outermost graph.
+	// Parent is the composite or the graph that contains this place; nil for the run's outermost graph.
 	Parent *InterruptCtx
 }
 
@@ -84,6 +84,9 @@ func (e *InterruptError) Error() string {
 	places := make([]string, len(e.Info.Interrupts))
 	for i, ic := range e.Info.Interrupts {
 		places[i] = ic.Address.String()
+		if ic.Kind != "" {
+			places[i] += " (" + ic.Kind + ")"
+		}
 	}
 	return fmt.Sprintf("fermata: run %s waits at %s", e.Info.Run, strings.Join(places, ", "))
 }

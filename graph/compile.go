@@ -45,9 +45,7 @@ func (g *Graph[S]) Compile() (*Flow[S], error) {
 	c.checkNodes()
 	c.checkEdges()
 	c.checkState()
-	if len(c.mistakes) == 0 {
-		c.checkWays()
-	}
+	c.checkWays()
 	if len(c.mistakes) > 0 {
 		return nil, &CompileError{Graph: g.name, Mistakes: c.mistakes}
 	}
@@ -188,7 +186,7 @@ func (c *compiler[S]) checkState() {
 		}
 		f := &c.shape.fields[at]
 		if f.typ != m.value {
-			c.wrong(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is a %s", m.field, m.value, f.typ)
+			c.wrong(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is of type %s", m.field, m.value, f.typ)
 			continue
 		}
 		f.merge = m
@@ -199,15 +197,22 @@ func (c *compiler[S]) checkState() {
 func (c *compiler[S]) checkWays() {
 	c.plan = newPlan(len(c.nodes))
 	for _, e := range c.edges {
-		c.plan.edge(c.at(e.from), c.at(e.to))
+		if c.known(e.from) && c.known(e.to) {
+			c.plan.edge(c.at(e.from), c.at(e.to))
+		}
 	}
 	for _, b := range c.branches {
 		for _, target := range b.targets {
-			c.plan.way(c.at(b.from), c.at(target))
+			if c.known(b.from) && c.known(target) {
+				c.plan.way(c.at(b.from), c.at(target))
+			}
 		}
 	}
 	c.plan.finish()
 	for i, n := range c.nodes {
+		if c.index[n.name] != i {
+			continue // one of two of the same name
+		}
 		switch {
 		case !c.plan.reachable[i]:
 			c.wrong(MistakeUnreachable, n.name, "no way leads to node %q", n.name)
@@ -220,6 +225,11 @@ func (c *compiler[S]) checkWays() {
 	if !slices.Contains(c.plan.reachable, true) {
 		c.wrong(MistakeUnreachable, "", "no edge leads from Start to a node")
 	}
+}
+
+func (c *compiler[S]) known(name string) bool {
+	_, ok := c.index[name]
+	return ok || name == Start || name == End
 }
 
 // at is the index of a node; both ends are atEnd, because nothing leads to Start and nothing away from End.

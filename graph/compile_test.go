@@ -52,8 +52,9 @@ func TestCompile_ReportsEveryMistakeAtOnceByName(t *testing.T) {
 		{graph.MistakeUnknown, "finalise", `a hold names node "finalise"`},
 		{graph.MistakeUnknown, "reviw", `a hold names node "reviw"`},
 		{graph.MistakeUnknown, "new", `a rename names node "new"`},
+		{graph.MistakeUnreachable, "empty", `no way leads to node "empty"`},
 		{graph.MistakeMerge, "Logs", `field "Logs", which the state does not have`},
-		{graph.MistakeMerge, "N", `is for []string, the field is a int`},
+		{graph.MistakeMerge, "N", `is for []string, the field is of type int`},
 	} {
 		if !slices.ContainsFunc(mistakes.Mistakes, func(m graph.Mistake) bool {
 			return m.Code == want.code && m.Node == want.node && strings.Contains(m.Message, want.text)

@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	// ErrNoStore says that a node wants to wait, but the run has no store to wait in. Nobody was asked. Pass [WithStore].
-	ErrNoStore = errors.New("graph: the run wants to wait but has no store")
+	// ErrNoStore says that there is no store: to find a run in, or for a run that wants to wait. Nobody was asked. Pass
+	// [WithStore].
+	ErrNoStore = errors.New("graph: no store")
 
 	// ErrRunExists says that a run of this id was started before. Nothing was run. Resume it, or choose another id.
 	ErrRunExists = errors.New("graph: a run of this id exists already")
@@ -18,12 +19,12 @@ var (
 	// ErrUnknownRun says that the store holds no run of this id.
 	ErrUnknownRun = errors.New("graph: unknown run")
 
-	// ErrFinished says that the run has come to its end. Nothing was run.
+	// ErrFinished says that the run has come to its end. Nothing was run, whatever was answered.
 	ErrFinished = errors.New("graph: the run is finished")
 
 	// ErrRunning says that another call is running this run, or was when its process died. Nothing was run. If the other
 	// is known to be dead, resume with [TakeOver].
-	ErrRunning = errors.New("graph: the run is being run")
+	ErrRunning = errors.New("graph: the run is being run (if its process is dead, resume with TakeOver)")
 
 	// ErrTakenOver says that somebody else went on with the run while this call was running it. What this call did since its
 	// last save does not count.
@@ -133,7 +134,7 @@ func (e *ConflictError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("graph: cannot merge field %q of nodes %q and %q: %v", e.Field, e.Nodes[0], e.Nodes[1], e.Err)
 	}
-	return fmt.Sprintf("graph: nodes %q and %q both changed field %q: register a merge function for it", e.Nodes[0], e.Nodes[1], e.Field)
+	return fmt.Sprintf("graph: nodes %q and %q both changed field %q: say with MergeField how it is merged", e.Nodes[0], e.Nodes[1], e.Field)
 }
 
 func (e *ConflictError) Unwrap() error { return e.Err }
@@ -158,16 +159,17 @@ func (e *StepLimitError) Error() string {
 	return fmt.Sprintf("graph: %q took %d steps without a rest: does it loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
 }
 
-// ChangedError says that a run waits or works at nodes that the graph no longer has. Nothing was run or changed. Bring the
-// nodes back, or say with [Graph.Rename] what they are called now.
+// ChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, or its state has
+// fields that seem to be renamed. Nothing was run or changed. Bring them back, or say with [Graph.Rename] and
+// [Graph.MigrateState] what became of them.
 type ChangedError struct {
 	Run string
-	// Missing are the addresses of the nodes that are gone.
+	// Missing are the addresses of the nodes, or the fields, that are gone.
 	Missing []string
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("graph: run %s is at %s, which this program does not have (Rename says what a node is called now)", e.Run, strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("graph: run %s has %s, which this program does not (Rename and MigrateState say what became of them)", e.Run, strings.Join(e.Missing, ", "))
 }
 
 // SaveError says that the store failed. Whether the last save was applied is unknown; what was saved before is there. The

@@ -312,6 +312,8 @@ type oldState struct {
 	Age  int
 }
 
+type fewerFields struct{ Age int }
+
 var forLater = strings.Repeat("for later ", 10)
 
 type newState struct {
@@ -361,15 +363,28 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 	if _, err := copied.Save(t.Context(), storeKey("r"), 0, delta); err != nil {
 		t.Fatal(err)
 	}
-	out, err := build(false).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes"))
-	if err != nil || out.Verdict != " yes" || out.Age != 42 {
-		t.Fatalf("got %+v, %v", out, err)
+	_, err = build(false).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes"))
+	if changed, ok := errors.AsType[*graph.ChangedError](err); !ok || !strings.Contains(changed.Error(), "Name") {
+		t.Fatalf("a field that seems to be renamed must be noticed: %v", err)
+	}
+	if err := build(false).Check(t.Context(), "r", graph.WithStore(copied)); err == nil {
+		t.Fatal("Check must say so, too")
+	}
+	fewer := graph.New[fewerFields]("people")
+	fewer.Node("asks", func(ctx context.Context, s fewerFields) (fewerFields, error) {
+		_, err := question.Ask(ctx, "ok?")
+		return s, err
+	})
+	fewer.Edge(graph.Start, "asks")
+	fewer.Edge("asks", graph.End)
+	if _, err := compile(t, fewer).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes")); err != nil {
+		t.Fatal(err)
 	}
 	kept, _ := copied.Load(t.Context(), storeKey("r"))
 	if string(kept.Parts["field :Kept#1 "]) != `"`+forLater+`"` || !strings.Contains(string(kept.Parts["frame "]), `"Name":{"revs":[1],"values":{"1":"Ann"}}`) {
 		t.Error("a field that this program does not know was not kept")
 	}
-	out, err = build(true).Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(info.Interrupts[0].ID, "yes"))
+	out, err := build(true).Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(info.Interrupts[0].ID, "yes"))
 	if err != nil || out.Verdict != "Ann yes" || out.Age != 42 {
 		t.Fatalf("got %+v, %v", out, err)
 	}

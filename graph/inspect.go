@@ -130,6 +130,9 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 	if sf.Print == fl.print {
 		return nil // the fingerprint covers the graphs inside, too
 	}
+	if text := fl.renamed(sf); text != "" {
+		missing = append(missing, text)
+	}
 	for _, name := range sf.Next {
 		if _, ok := fl.find(name); !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))

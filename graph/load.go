@@ -31,6 +31,9 @@ func (f *frame[S]) load(saved *checkpoint) error {
 	if sf.Graph != f.flow.name {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
 	}
+	if text := f.flow.renamed(sf); text != "" {
+		return f.flow.changed(f.sess.run, text)
+	}
 	f.clock, f.done = sf.Clock, sf.Done
 	f.loadVisits(sf.Visits)
 	for _, name := range sf.Next {
@@ -100,6 +103,31 @@ func (fl *Flow[S]) find(name string) (int, bool) {
 
 func (fl *Flow[S]) changed(run string, missing ...string) error {
 	return &ChangedError{Run: run, Missing: missing}
+}
+
+// renamed says which fields of a saved state seem to be renamed: the state has fields that nobody saved, while fields were
+// saved that it does not have. Taking that for two unrelated changes would silently lose them. "" is nothing.
+func (fl *Flow[S]) renamed(sf *savedFrame) string {
+	if fl.migrate != nil || sf.Shape == fl.shape.print {
+		return ""
+	}
+	saved := make(map[string]bool, len(sf.Fields))
+	var unknown, lacking []string
+	for _, field := range sf.Fields {
+		saved[field.Name] = true
+		if _, known := fl.shape.byName[field.Name]; !known {
+			unknown = append(unknown, field.Name)
+		}
+	}
+	for i := range fl.shape.fields {
+		if !saved[fl.shape.fields[i].name] {
+			lacking = append(lacking, fl.shape.fields[i].name)
+		}
+	}
+	if len(unknown) == 0 || len(lacking) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("state fields %q of graph %s, while %q are new", unknown, fl.name, lacking)
 }
 
 // stateLoader reads the state of a frame as it was at different clocks.

@@ -200,6 +200,25 @@ func TestResume_OneBadAnswerAmongGoodOnesRunsNothing(t *testing.T) {
 	c.want(t, map[string]int{"a": 1})
 }
 
+func TestI1_TwoAnswersToOneQuestionInOneCallAreRefused(t *testing.T) {
+	var c counter
+	h := newHarness(t, oneNode(guarded(&c)))
+	_, err := h.start(notes{})
+	id := h.waits(err)[0].ID
+	no, yes := vote{Approve: false}, vote{Approve: true}
+	for name, try := range map[string]func() (notes, error){
+		"twice as options": func() (notes, error) { return h.resume(graph.Answer(id, no), graph.Answer(id, yes)) },
+		"in the context, as well": func() (notes, error) {
+			return h.flow.Resume(fermata.ResumeWithData(t.Context(), id, no), h.run, graph.WithStore(h.st), graph.Answer(id, yes))
+		},
+	} {
+		if _, err := try(); !isAnswerError(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	c.want(t, map[string]int{"deleted": 0})
+}
+
 func TestResume_OnlyTargetsRun(t *testing.T) {
 	var c counter
 	g := graph.New[notes]("three")

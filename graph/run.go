@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 	"unicode/utf8"
 
@@ -27,6 +26,7 @@ type options struct {
 	clock      func() time.Time
 	modifiers  []StateModifier
 	answers    map[string]any
+	twice      []string // interrupts that were answered more than once
 }
 
 func newOptions(list []Option) options {
@@ -40,7 +40,7 @@ func newOptions(list []Option) options {
 // WithStore keeps the run in a store. Without one a run cannot wait.
 func WithStore(s store.Checkpoints) Option { return func(o *options) { o.store = s } }
 
-// WithRun names a new run. The default is a random id.
+// WithRun names a new run. The default, and "", is a random id. [Flow.Resume] takes the name as an argument instead.
 func WithRun(id string) Option { return func(o *options) { o.run = id } }
 
 // WithAccount says whose run it is. The default is the account "".
@@ -53,18 +53,21 @@ func WithPolicy(p fermata.Policy) Option { return func(o *options) { o.policy = 
 func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
 // SaveOnHold saves the run only when it waits, ends or begins an effect, and not after every step. It is faster, and a crash
-// loses what happened since.
+// loses what happened since; before the first save there is no run to resume.
 func SaveOnHold() Option { return func(o *options) { o.saveOnHold = true } }
 
 // TakeOver resumes a run that is marked as being run. Only for a caller who knows that whoever ran it is dead: if it is not,
 // its next save fails and what it did since the last one is done again.
 func TakeOver() Option { return func(o *options) { o.takeOver = true } }
 
-// Answer answers one interrupt, like [fermata.ResumeWithData].
+// Answer answers one interrupt, like [fermata.ResumeWithData]. Answering one twice in one call is an error.
 func Answer(interruptID string, answer any) Option {
 	return func(o *options) {
 		if o.answers == nil {
 			o.answers = make(map[string]any)
+		}
+		if _, twice := o.answers[interruptID]; twice {
+			o.twice = append(o.twice, interruptID)
 		}
 		o.answers[interruptID] = answer
 	}
@@ -80,7 +83,8 @@ func WithStateModifier(m StateModifier) Option {
 }
 
 // Run starts a run and takes it as far as it gets. It returns the final state; or a [*fermata.InterruptError] if the run
-// waits, which [fermata.ExtractInterruptInfo] takes apart; or an error. After an error the run can be resumed.
+// waits, which [fermata.ExtractInterruptInfo] takes apart and which has the state so far; or an error. After an error the
+// run can be resumed.
 //
 // Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
 // and when the node is entered again it goes on where it was.
@@ -136,7 +140,15 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 	if targets == nil {
 		targets = make(map[string]any)
 	}
-	maps.Copy(targets, s.options.answers)
+	for id, answer := range s.options.answers {
+		if _, twice := targets[id]; twice {
+			s.twice = append(s.twice, id)
+		}
+		targets[id] = answer
+	}
+	if len(s.twice) > 0 {
+		return zero, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
+	}
 	checked, err := s.check(targets, fl)
 	if err != nil {
 		return zero, err
@@ -213,7 +225,7 @@ func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, erro
 func (s *session) wait(ctx context.Context, root subgraph, state any) error {
 	open := s.waiting(root)
 	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
-		return fmt.Errorf("%w: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
+		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
 	}
 	s.setStatus(StatusWaiting, nil)
 	if err := s.flush(ctx); err != nil {

@@ -379,7 +379,7 @@ func (s *session) check(targets map[string]any, root subgraph) (map[string]json.
 		r := s.records[id]
 		switch {
 		case r == nil:
-			return nil, fmt.Errorf("%w %s in run %s", ErrUnknownInterrupt, id, s.run)
+			return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
 		case r.Status == visit.Answered:
 			return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
 		case r.Status == visit.Withdrawn:

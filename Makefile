@@ -21,8 +21,10 @@ TOOL = GOWORK=off go tool -modfile=tools/go.mod -n
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
+# Leaving at the question with Ctrl-C is one of the things to try, so it is not an error here.
 demo: need-go ## review a draft in the terminal; data goes to ./.demo
-	go run ./examples/contentreview
+	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
+	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
 test: need-go need-cc lint ## what CI runs: lint, then every test of every module with the race detector
 	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \

@@ -31,7 +31,7 @@ func Example() {
 	g.Edge(graph.Start, "confirm")
 	g.Edge("confirm", graph.End)
 	flow, _ := g.Compile()
-	st := graph.WithStore(memory.New()) // or sqlite.Open("runs.db"): then another process can go on
+	st := graph.WithStore(memory.New()) // with a store from sqlite.Open, another process can go on
 
 	_, err := flow.Run(context.Background(), Order{Item: "a piano"}, st, graph.WithRun("order-1"))
 	if info, waits := fermata.ExtractInterruptInfo(err); waits {

@@ -58,8 +58,9 @@ type savedFrame struct {
 	Fields []savedField
 	// Visits counts the visits of each node.
 	Visits []savedVisits
-	// Next are the nodes that something led to and that have to wait for something under way.
-	Next []string
+	// Next are the nodes that something led to and that have to wait for something under way, Again those of them that begin
+	// the next round of a loop.
+	Next, Again []string
 	// Tasks is how many tasks there are.
 	Tasks int
 	Done  bool
@@ -160,8 +161,9 @@ func (w *frameWriter) members(name string, write func(buf []byte, next func([]by
 	})
 }
 
-func (w *frameWriter) end(next []string, tasks int, done bool) []byte {
+func (w *frameWriter) end(next, again []string, tasks int, done bool) []byte {
 	w.out.Strings("next", next)
+	w.out.Strings("again", again)
 	w.out.Int("tasks", int64(tasks))
 	w.out.Bool("done", done)
 	return w.out.End()
@@ -222,6 +224,8 @@ func (f *savedFrame) decode(data []byte) error {
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })
+		case "again":
+			in.Array(func() { f.Again = append(f.Again, in.String()) })
 		case "tasks":
 			f.Tasks = int(in.Int())
 		case "done":

@@ -48,7 +48,7 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 		return f.hold(t, taskResting, holdAfter)
 	}
 	f.end(t)
-	f.lead(targets)
+	f.lead(t.node, targets)
 	return nil
 }
 

@@ -20,8 +20,8 @@
 //
 // Nodes that are ready run together as one step. A step is over when each of its nodes has finished, waits or has failed.
 // Then the results are merged into the state, field by field, and saved. A node that something led to is ready when
-// nothing under way can still lead to it, so branches that come together are joined, branches that do not depend on a
-// waiting node go on, and a loop does not wait for its own next round.
+// nothing under way can still lead to it, so branches that come together are joined, and branches that do not depend on a
+// waiting node go on. The next round of a loop begins when this one is over, and what comes after a loop when it is left.
 //
 // # Saving
 //

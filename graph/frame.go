@@ -29,6 +29,7 @@ type frame[S any] struct {
 	visits []int         // how often each node was visited
 	former []savedVisits // the same of nodes that the graph no longer has
 	next   []int         // nodes that something led to
+	again  []int         // first nodes of loops that something led back to
 	runs   []*task[S]    // the tasks of the current step
 	spare  *task[S]      // one that is over, for the next
 	tasks  []*task[S]
@@ -182,7 +183,7 @@ func (f *frame[S]) start(input S) error {
 	if err != nil {
 		return err
 	}
-	f.lead(targets)
+	f.lead(atEnd, targets)
 	return f.advance()
 }
 
@@ -313,51 +314,72 @@ func pick[S any](r route[S], state *S, sh *shape) (to string, err error) {
 	return r.pick(own), nil
 }
 
-// lead notes that something leads to these nodes.
-func (f *frame[S]) lead(targets []int) {
+// lead notes that a node that is over, or Start, leads to these nodes.
+func (f *frame[S]) lead(from int, targets []int) {
 	for _, to := range targets {
-		if to != atEnd && !slices.Contains(f.next, to) {
-			f.next = append(f.next, to)
+		if to == atEnd {
+			continue
+		}
+		list := &f.next
+		if from != atEnd && f.flow.plan.isBack(from, to) {
+			list = &f.again
+		}
+		if !slices.Contains(*list, to) {
+			*list = append(*list, to)
 		}
 	}
 }
 
 // advance makes tasks of the nodes that nothing under way can lead to any more.
 func (f *frame[S]) advance() error {
-	if len(f.next) == 0 {
+	if len(f.next)+len(f.again) == 0 {
 		return nil
 	}
 	f.lock()
 	defer f.unlock()
 	f.touch()
-	if len(f.tasks) == 0 && len(f.next) == 1 {
-		n := f.next[0]
-		f.next = f.next[:0]
+	if len(f.tasks) == 0 && len(f.next)+len(f.again) == 1 {
+		n := append(f.next, f.again...)[0]
+		f.next, f.again = f.next[:0], f.again[:0]
 		return f.begin(n)
 	}
-	ahead := newNodeSet(len(f.flow.nodes))
-	for _, t := range f.tasks {
-		ahead.add(f.flow.plan.ahead[t.node])
-	}
-	for _, n := range f.next {
-		ahead.add(f.flow.plan.ahead[n])
-	}
-	var begun, blocked []int
-	for _, n := range f.next {
-		if ahead.has(n) {
-			blocked = append(blocked, n)
-		} else {
-			begun = append(begun, n)
-		}
-	}
-	f.next = blocked
+	under, ahead := f.underWay()
+	var begun []int
+	start := func(n int) bool { begun = append(begun, n); return true }
+	f.next = slices.DeleteFunc(f.next, func(n int) bool { return !ahead.has(n) && start(n) })
+	waiting := slices.Clone(f.again)
+	f.again = slices.DeleteFunc(f.again, func(n int) bool {
+		round := f.flow.plan.round[n]
+		inner := func(m int) bool { return m != n && round.has(m) } // a loop inside has another round to go
+		return !ahead.has(n) && !under.meets(round) && !slices.ContainsFunc(waiting, inner) && start(n)
+	})
 	slices.Sort(begun)
-	for _, n := range begun {
+	for _, n := range slices.Compact(begun) {
 		if err := f.begin(n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// underWay is the set of nodes where something is or is about to be, rounds that have yet to begin aside, and of those that
+// something can still lead to.
+func (f *frame[S]) underWay() (under, ahead nodeSet) {
+	p := &f.flow.plan
+	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
+	for _, n := range f.again { // the next round is ahead of what comes after the loop, and of nothing in this round
+		ahead.add(p.ahead[n])
+		ahead.remove(p.round[n])
+	}
+	for _, t := range f.tasks {
+		under.set(t.node)
+		ahead.add(p.ahead[t.node])
+	}
+	for _, n := range f.next {
+		under.set(n)
+		ahead.add(p.ahead[n])
+	}
+	return under, ahead
 }
 
 // begin makes a task. It is called with the lock held.

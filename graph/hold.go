@@ -85,7 +85,7 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 		return err
 	}
 	f.end(t)
-	f.lead(targets)
+	f.lead(t.node, targets)
 	return nil
 }
 

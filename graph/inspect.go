@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -133,7 +134,7 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 	if text := fl.renamed(sf); text != "" {
 		missing = append(missing, text)
 	}
-	for _, name := range sf.Next {
+	for _, name := range slices.Concat(sf.Next, sf.Again) {
 		if _, ok := fl.find(name); !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))
 		}

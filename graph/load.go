@@ -32,16 +32,12 @@ func (f *frame[S]) load(saved *checkpoint) error {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
 	}
 	if text := f.flow.renamed(sf); text != "" {
-		return f.flow.changed(f.sess.run, text)
+		return f.flow.changed(f.sess.Run(), text)
 	}
 	f.clock, f.done = sf.Clock, sf.Done
 	f.loadVisits(sf.Visits)
-	for _, name := range sf.Next {
-		n, ok := f.flow.find(name)
-		if !ok {
-			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(name)))
-		}
-		f.next = append(f.next, n)
+	if err := f.loadNext(sf); err != nil {
+		return err
 	}
 	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != f.flow.shape.print}
 	if err := loader.fields(); err != nil {
@@ -73,6 +69,21 @@ func (f *frame[S]) showHolds() {
 			f.sess.show(r.ID, *t.base)
 		}
 	}
+}
+
+func (f *frame[S]) loadNext(sf *savedFrame) error {
+	for i, name := range slices.Concat(sf.Next, sf.Again) {
+		n, ok := f.flow.find(name)
+		if !ok {
+			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(name)))
+		}
+		if i >= len(sf.Next) && f.flow.plan.round[n] != nil {
+			f.again = append(f.again, n)
+		} else {
+			f.next = append(f.next, n)
+		}
+	}
+	return nil
 }
 
 func (f *frame[S]) loadVisits(saved []savedVisits) {
@@ -302,7 +313,7 @@ func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
 			return fmt.Errorf("%w: %s: the result's field %q is missing", ErrCorrupt, t.place, name)
 		}
 		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
-			return f.flow.changed(f.sess.run, fmt.Sprintf("%s with a result in field %q", t.place, name))
+			return f.flow.changed(f.sess.Run(), fmt.Sprintf("%s with a result in field %q", t.place, name))
 		}
 		values[name] = data
 	}

@@ -12,7 +12,8 @@ const atEnd = -1
 //
 // It answers the one question of scheduling, whether a node that something led to may run already. It may if nothing that
 // is under way can still lead to it. For a node inside a loop that means within this round: the next round of its own loop
-// does not hold it up. For a node behind the loop it means at all: another round may still lead there.
+// does not hold it up. For a node behind the loop it means at all: another round may still lead there. And the next round
+// begins when this one is over.
 type plan struct {
 	edges     [][]int   // followed always
 	ways      [][]int   // edges and branches
@@ -21,6 +22,7 @@ type plan struct {
 	reachable []bool    // from Start
 	ends      []bool    // a way leads to End
 	ahead     []nodeSet // what a node can still lead to within this round
+	round     []nodeSet // by the first node of a loop: the nodes of the loop; nil for other nodes
 }
 
 func newPlan(nodes int) plan {
@@ -47,7 +49,7 @@ func (p *plan) way(from, to int) {
 func (p *plan) finish() {
 	n := len(p.ways)
 	p.reachable = make([]bool, n)
-	p.ahead = make([]nodeSet, n)
+	p.ahead, p.round = make([]nodeSet, n), make([]nodeSet, n)
 	for i := range p.ahead {
 		p.ahead[i] = newNodeSet(n)
 	}
@@ -112,8 +114,12 @@ func (p *plan) rounds(nodes []int, header int, order []int) {
 	}
 	for _, loop := range loops {
 		if len(loop) > 1 {
-			first := slices.IndexFunc(order, func(node int) bool { return slices.Contains(loop, node) })
-			p.rounds(loop, order[first], order)
+			first := order[slices.IndexFunc(order, func(node int) bool { return slices.Contains(loop, node) })]
+			p.round[first] = newNodeSet(len(p.ways))
+			for _, node := range loop {
+				p.round[first].set(node)
+			}
+			p.rounds(loop, first, order)
 		}
 	}
 }
@@ -193,6 +199,11 @@ func (t *tarjan) leave(node int) {
 	t.loops = append(t.loops, loop)
 }
 
+// isBack reports whether the way between two nodes leads to the next round of a loop.
+func (p *plan) isBack(from, to int) bool {
+	return p.round[to] != nil && p.round[to].has(from)
+}
+
 // walkBack finds the nodes from which a way leads to End.
 func (p *plan) walkBack() {
 	p.ends = make([]bool, len(p.ways))
@@ -209,8 +220,23 @@ func (p *plan) walkBack() {
 // nodeSet is a set of nodes.
 type nodeSet []uint64
 
-func newNodeSet(n int) nodeSet   { return make(nodeSet, (n+63)/64) }
-func (b nodeSet) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
+func (b nodeSet) set(i int)    { b[i/64] |= 1 << (i % 64) }
+func (b nodeSet) meets(other nodeSet) bool {
+	for i := range b {
+		if b[i]&other[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b nodeSet) remove(other nodeSet) {
+	for i := range b {
+		b[i] &^= other[i]
+	}
+}
+
 func (b nodeSet) unset(i int)    { b[i/64] &^= 1 << (i % 64) }
 func (b nodeSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 func (b nodeSet) add(other nodeSet) {

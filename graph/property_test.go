@@ -25,7 +25,12 @@ import (
 // wide is a state with a field for every node.
 type wide struct {
 	F0, F1, F2, F3, F4, F5, F6, F7 string
+	V0, V1, V2, V3, V4, V5, V6, V7 int // how often each node ran in this round
 	Round                          int
+}
+
+func (w *wide) visits(i int) *int {
+	return []*int{&w.V0, &w.V1, &w.V2, &w.V3, &w.V4, &w.V5, &w.V6, &w.V7}[i]
 }
 
 func (w *wide) field(i int) *string {
@@ -55,6 +60,7 @@ type nodeSpec struct {
 	kind   nodeKind
 	to     []int
 	routes bool // picks one of to instead of following all
+	back   int  // a node that leads here, to which a route may go back; -1 for none
 	sub    *graphSpec
 }
 
@@ -77,13 +83,37 @@ func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 			slices.Sort(node.to)
 			node.routes = rapid.Bool().Draw(t, name+" routes")
 		}
+		node.back = -1
 	}
 	for j := 1; j < n; j++ { // everything must be reachable
 		if !slices.ContainsFunc(spec.nodes[:j], func(s nodeSpec) bool { return slices.Contains(s.to, j) }) {
 			spec.nodes[j-1].to = append(spec.nodes[j-1].to, j)
 		}
 	}
+	for i := range n - 1 { // loops, each with one way in
+		if spec.nodes[i].routes && i > 0 && rapid.Bool().Draw(t, fmt.Sprint(label, ".", i, " loops")) {
+			spec.nodes[i].back = spec.header(i)
+		}
+	}
 	return spec
+}
+
+// header is the nearest node that every way to i goes through, the first way in aside.
+func (g *graphSpec) header(i int) int {
+	for h := i - 1; h >= 0; h-- {
+		if !g.avoids(0, h, i) {
+			return h
+		}
+	}
+	return 0
+}
+
+// avoids reports whether a way leads from one node to another without going through a third.
+func (g *graphSpec) avoids(from, without, to int) bool {
+	if from == without {
+		return false
+	}
+	return from == to || slices.ContainsFunc(g.nodes[from].to, func(next int) bool { return g.avoids(next, without, to) })
 }
 
 // world is what the nodes of a random graph work on.
@@ -110,7 +140,7 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 		id := fmt.Sprint("n", i)
 		ancestors := spec.ancestors(i)
 		seen := func(s wide) string {
-			text := fmt.Sprint(name, id, "r", s.Round)
+			text := fmt.Sprint(name, id, "r", s.Round, "v", *s.visits(i))
 			for _, a := range ancestors {
 				text += *s.field(a)
 			}
@@ -140,7 +170,7 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 				if err != nil {
 					return s, err
 				}
-				w.done.add(fmt.Sprint(name, id, "#", s.Round, s.F7))
+				w.done.add(fmt.Sprint(name, id, "#", s.Round, ".", *s.visits(i), s.F7))
 				*s.field(i) = short(seen(s) + result)
 				return spec.counted(s, i), nil
 			})
@@ -150,7 +180,16 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 			for _, to := range n.to {
 				targets = append(targets, fmt.Sprint("n", to))
 			}
-			g.Branch(id, func(s wide) string { return targets[hash(*s.field(i))%len(targets)] }, targets...)
+			all := targets
+			if n.back >= 0 {
+				all = append(slices.Clone(targets), fmt.Sprint("n", n.back))
+			}
+			g.Branch(id, func(s wide) string {
+				if n.back >= 0 && *s.visits(i) < 3 && hash(*s.field(i))%2 == 0 {
+					return all[len(targets)]
+				}
+				return targets[hash(*s.field(i))%len(targets)]
+			}, all...)
 			continue
 		}
 		for _, to := range n.to {
@@ -168,8 +207,9 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 	return compile(t, g)
 }
 
-// counted counts the round at the sink.
+// counted counts the visit and, at the sink, the round.
 func (g *graphSpec) counted(s wide, i int) wide {
+	*s.visits(i)++
 	if i == len(g.nodes)-1 {
 		s.Round++
 	}

@@ -99,11 +99,14 @@ func (f *frame[S]) stageState() ([]change, error) {
 			visits(v.Node, v.Times)
 		}
 	})
-	var next []string
-	for _, n := range f.next {
-		next = append(next, f.flow.nodes[n].name)
+	return append(changes, change{partFrame + f.names.Place, w.end(f.nodeNames(f.next), f.nodeNames(f.again), f.live(), f.done)}), nil
+}
+
+func (f *frame[S]) nodeNames(nodes []int) (names []string) {
+	for _, n := range nodes {
+		names = append(names, f.flow.nodes[n].name)
 	}
-	return append(changes, change{partFrame + f.names.Place, w.end(next, f.live(), f.done)}), nil
+	return names
 }
 
 // live counts the tasks that are, or are about to be, in the store.

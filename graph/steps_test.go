@@ -141,6 +141,47 @@ func TestI5_AJoinBehindALoopWaitsForTheLoop(t *testing.T) {
 	}
 }
 
+// The story: one branch of a round led back while another still waited, and the node that waited was entered a second time
+// beside itself.
+func TestSteps_TheNextRoundBeginsWhenThisOneIsOver(t *testing.T) {
+	var c counter
+	g := graph.New[notes]("rounds")
+	g.Node("head", func(_ context.Context, s notes) (notes, error) { c.add("head"); s.N++; return s, nil })
+	g.Node("asks", func(ctx context.Context, s notes) (notes, error) {
+		answer, err := question.Ask(ctx, fmt.Sprintf("round %d?", s.N))
+		s.A = answer
+		return s, err
+	})
+	g.Node("impatient", write(&c, "impatient", fieldB))
+	g.Node("join", write(&c, "join", fieldC))
+	g.Edge(graph.Start, "head")
+	g.Edge("head", "asks")
+	g.Edge("head", "impatient")
+	g.Edge("asks", "join")
+	g.Branch("impatient", func(s notes) string {
+		if s.N < 2 {
+			return "head"
+		}
+		return "join"
+	}, "head", "join")
+	g.Edge("join", graph.End)
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	first := h.waits(err)
+	c.want(t, map[string]int{"head": 1, "impatient": 1})
+	_, err = h.answer(first, "round 1?", "one")
+	second := h.waits(err)
+	if len(second) != 1 {
+		t.Fatalf("got %v", infos(second))
+	}
+	c.want(t, map[string]int{"head": 2, "impatient": 2, "join": 0})
+	out, err := h.answer(second, "round 2?", "two")
+	if err != nil || out.A != "two" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	c.want(t, map[string]int{"head": 2, "join": 1})
+}
+
 func TestSteps_ParallelNodesGetTheStateAsItWas(t *testing.T) {
 	g := graph.New[notes]("isolated")
 	change := func(field func(*notes) *string) fn {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/store"
@@ -30,6 +31,15 @@ func (w *watched) Save(ctx context.Context, key store.Key, base int64, delta sto
 	return version, err
 }
 
+// wait returns when the part was saved. It gives up after a while, so that a store that is never told fails the test.
+func (w *watched) wait(t *testing.T) {
+	select {
+	case <-w.saved:
+	case <-time.After(20 * time.Second):
+		t.Error("it was never saved")
+	}
+}
+
 func TestI14_ANodeThatFinishedBesideASlowOneIsNotRepeatedAfterACrash(t *testing.T) {
 	var c counter
 	faulty := storetest.NewFaulty(memory.New())
@@ -39,7 +49,7 @@ func TestI14_ANodeThatFinishedBesideASlowOneIsNotRepeatedAfterACrash(t *testing.
 	g.Node("slow", func(_ context.Context, s notes) (notes, error) {
 		c.add("slow")
 		if c.of("slow") == 1 {
-			<-st.saved // the other is done, this one is in the middle of its work, and the process dies
+			st.wait(t) // the other is done, this one is in the middle of its work, and the process dies
 			faulty.CrashSave(faulty.Saves()+1, storetest.Before)
 			return s, errors.New("nobody will hear of this")
 		}

@@ -272,7 +272,7 @@ func TestChanged_AResultThatWasNotMergedMigratesToo(t *testing.T) {
 	g1 := graph.New[before]("g")
 	g1.Node("a", func(_ context.Context, s before) (before, error) { s.Old = "work of a"; return s, nil })
 	g1.Node("b", func(_ context.Context, s before) (before, error) {
-		<-st.saved
+		st.wait(t)
 		faulty.CrashSave(faulty.Saves()+1, storetest.Before)
 		return s, errors.New("nobody will hear of this")
 	})

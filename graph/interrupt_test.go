@@ -186,6 +186,44 @@ func TestInterrupt_WrappedAndJoinedErrorsStillWait(t *testing.T) {
 	}
 }
 
+// A peer's sequential tools run on after the one that asked.
+func TestInterrupt_SequentialWorkAfterItDoesNotRun(t *testing.T) {
+	var c counter
+	g := graph.New[notes]("sequence")
+	g.Node("calls", func(ctx context.Context, s notes) (notes, error) {
+		for i, name := range []string{"lookup", "delete", "report"} {
+			result, err := fermata.DoAt(ctx, fermata.Segment{Type: fermata.SegmentTool, ID: name, SubID: fmt.Sprint(i)}, func(ctx context.Context) (string, error) {
+				c.add(name)
+				if name == "delete" {
+					return question.Ask(ctx, "delete?")
+				}
+				return name, nil
+			})
+			if err != nil {
+				return s, err
+			}
+			s.Log = append(s.Log, result)
+		}
+		return s, nil
+	})
+	g.Node("after", write(&c, "after", fieldA))
+	g.Edge(graph.Start, "calls")
+	g.Edge("calls", "after")
+	g.Edge("after", graph.End)
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	if got := addresses(open); !slices.Equal(got, []string{"runnable:sequence;node:calls;tool:delete#1"}) {
+		t.Fatalf("got %v", got)
+	}
+	c.want(t, map[string]int{"lookup": 1, "delete": 1, "report": 0, "after": 0})
+	out, err := h.answer(open, "delete?", "deleted")
+	if err != nil || !slices.Equal(out.Log, []string{"lookup", "deleted", "report"}) {
+		t.Fatalf("got %v, %v", out.Log, err)
+	}
+	c.want(t, map[string]int{"lookup": 1, "delete": 2, "report": 1, "after": 1})
+}
+
 func TestI5_ASwallowedQuestionIsNotPassed(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		if _, err := question.Ask(ctx, "delete prod?"); err != nil {

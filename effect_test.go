@@ -498,3 +498,17 @@ func TestI2_AWordOnAnEffectInsideOfWorkThatWaitsIsKept(t *testing.T) {
 		t.Fatalf("got %q, %v", out, err)
 	}
 }
+
+func TestContext_KnowsWhereAndWhen(t *testing.T) {
+	noon := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		part := fermata.AppendAddressSegment(ctx, "part", "x")
+		return fmt.Sprint(fermata.CurrentAddress(part), " ", fermata.Now(ctx).Hour()), nil
+	}, graph.WithClock(func() time.Time { return noon }))
+	if out, err := r.start(); err != nil || out != "runnable:g;node:n;part:x 12" {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	if fermata.CurrentAddress(t.Context()) != nil || fermata.Now(t.Context()).IsZero() {
+		t.Error("outside of a run there is no address, and it is now")
+	}
+}

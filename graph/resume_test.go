@@ -415,7 +415,11 @@ func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
 					return "", err
 				}
 				second, err := question.Ask(ctx, name+" second?")
-				return first + second, err
+				if err != nil {
+					return "", err
+				}
+				third, err := question.Ask(ctx, name+" third?")
+				return first + second + third, err
 			}
 		}
 		a, errA := fermata.Do(ctx, "a", both("a"))
@@ -428,11 +432,13 @@ func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
 	bFirst := find(t, h.waits(err), "b first?").ID
 	_, err = h.answer(h.waits(err), "b first?", "3") // a is parked now, with an answer inside
 	_, err = h.answer(h.waits(err), "b second?", "4")
+	_, err = h.answer(h.waits(err), "b third?", "5") // now b is done
+	_, err = h.answer(h.waits(err), "a second?", "2")
 	open := h.waits(err)
 	_, err = h.resume(graph.Answer(bFirst, "again"))
 	wantErr(t, err, graph.ErrAlreadyAnswered) // b is done and was not gone into; that takes nothing back
-	out, err := h.answer(open, "a second?", "2")
-	if err != nil || out.A != "12" || out.B != "34" {
+	out, err := h.answer(open, "a third?", "6")
+	if err != nil || out.A != "126" || out.B != "345" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 }

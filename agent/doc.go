@@ -1,0 +1,2 @@
+// Package agent builds agents out of models and tools.
+package agent

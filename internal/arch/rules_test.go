@@ -74,6 +74,9 @@ var needs = []need{
 	{"agent", "github.com/google/jsonschema-go", "an agent hands the schemas of its tools to the model"},
 	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
 
+	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's own client: it follows the wire protocol, so that we need not"},
+	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},
+
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
 	{"audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},

@@ -50,3 +50,32 @@ type PolicyFunc func(ctx context.Context, action ActionRequest) (Ruling, error)
 func (f PolicyFunc) Decide(ctx context.Context, action ActionRequest) (Ruling, error) {
 	return f(ctx, action)
 }
+
+// strictest asks all policies that are there, and returns the word that allows least: deny before ask before allow.
+func strictest(ctx context.Context, action ActionRequest, policies ...Policy) (Ruling, error) {
+	var strict Ruling
+	first := true
+	for _, policy := range policies {
+		if policy == nil {
+			continue
+		}
+		ruling, err := policy.Decide(ctx, action)
+		if err != nil {
+			return Ruling{}, err
+		}
+		if first || ruling.Verdict.strictness() > strict.Verdict.strictness() {
+			strict, first = ruling, false
+		}
+	}
+	return strict, nil
+}
+
+func (v Verdict) strictness() int {
+	switch v {
+	case Allow:
+		return 0
+	case Deny:
+		return 2
+	}
+	return 1
+}

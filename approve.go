@@ -61,6 +61,7 @@ type Approved[T any] struct {
 	args   T
 	digest string
 	by     string
+	edited bool
 }
 
 // Args are the arguments as they were approved, perhaps edited.
@@ -68,6 +69,9 @@ func (a Approved[T]) Args() T { return a.args }
 
 // Digest names the action with these arguments.
 func (a Approved[T]) Digest() string { return a.digest }
+
+// Edited reports whether these are other arguments than the ones that were asked for.
+func (a Approved[T]) Edited() bool { return a.edited }
 
 // By is who approved: a person, "" if the decision names none, or "policy" with the name of the rule.
 func (a Approved[T]) By() string { return a.by }
@@ -134,7 +138,7 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args json.RawMessage, digest string) (Ruling, error) {
 	var ruling Ruling
 	general, _ := place.Host.Policy().(Policy)
-	if own == nil && general == nil {
+	if general == nil && (own == nil || own == AlwaysAsk) {
 		return ruling, nil
 	}
 	if said, ok := place.Recall(entryRuling); ok {
@@ -144,7 +148,7 @@ func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args
 	if err != nil {
 		return ruling, err
 	}
-	ruling, err = strictest(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest}, general, own)
+	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)
 	}
@@ -208,6 +212,7 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	if ruling.Verdict == Deny {
 		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
 	}
+	asked.edited = digest != asked.digest
 	asked.raw, asked.args, asked.digest = raw, args, digest
 	return asked, nil
 }

@@ -276,6 +276,21 @@ func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 	return signals, nil
 }
 
+// Waits reports whether err is nothing but the wish to wait.
+func Waits(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, leaf := range leaves(nil, err) {
+		switch leaf.(type) {
+		case *Signal, *Rerun:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // leaves lists the errors that err is made of.
 func leaves(found []error, err error) []error {
 	switch e := err.(type) {

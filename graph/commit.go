@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+
+	"github.com/fermata-go/fermata/internal/safely"
 )
 
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
@@ -175,7 +177,7 @@ func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (me
 			return merged, err
 		}
 	}
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	return f.merge.apply(was, a, b)
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -247,7 +248,7 @@ func (l *stateLoader[S]) partName(name string, rev int64) string {
 }
 
 func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
-	defer recovered(&err) // in the migration
+	defer safely.Recover(&err) // in the migration
 	f := l.frame
 	if l.changed && f.flow.migrate != nil {
 		if err := f.flow.migrate(values); err != nil {
@@ -370,6 +371,6 @@ func (f *frame[S]) modify() error {
 }
 
 func callModifier(modifier StateModifier, at fermata.Address, state any) (err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	return modifier(at, state)
 }

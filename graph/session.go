@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -395,7 +396,7 @@ func (s *session) check(targets map[string]any, root subgraph) (map[string]json.
 }
 
 func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data json.RawMessage, err error) {
-	defer recovered(&err) // an answer's own methods may panic
+	defer safely.Recover(&err) // an answer's own methods may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Visit)
 		if err != nil {

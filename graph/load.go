@@ -13,7 +13,7 @@ import (
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
 	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
 	var err error
-	if s.loaded != nil && s.loaded.frames[place] != nil {
+	if s.loaded != nil && s.loaded.at(place).frame != nil {
 		err = f.load(s.loaded)
 	} else {
 		err = f.start(input)
@@ -27,7 +27,7 @@ func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S
 
 // load restores the frame and readies what has been answered.
 func (f *frame[S]) load(saved *checkpoint) error {
-	sf := saved.frames[f.names.Place]
+	sf := saved.at(f.names.Place).frame
 	if sf.Graph != f.flow.name {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
 	}
@@ -230,7 +230,7 @@ func (l *stateLoader[S]) values(clock int64) (Fields, error) {
 		rev, data := sf.at(clock)
 		if data == nil {
 			var ok bool
-			if data, ok = l.saved.parts[l.partName(sf.Name, rev)]; !ok {
+			if data, ok = l.saved.part(l.partName(sf.Name, rev)); !ok {
 				return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, rev)
 			}
 		}
@@ -267,7 +267,7 @@ func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
 }
 
 func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
-	for _, st := range loader.saved.tasks[f.names.Place] {
+	for _, st := range loader.saved.at(f.names.Place).tasks {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
 			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(st.Node)))
@@ -308,7 +308,7 @@ func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
 		return err
 	}
 	for _, name := range st.Changed {
-		data, ok := l.saved.parts[l.partName(name, st.Rev)]
+		data, ok := l.saved.part(l.partName(name, st.Rev))
 		if !ok {
 			return fmt.Errorf("%w: %s: the result's field %q is missing", ErrCorrupt, t.place, name)
 		}

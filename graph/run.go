@@ -178,7 +178,7 @@ func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, e
 	if loaded.head.Graph != fl.name {
 		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
 	}
-	if loaded.frames[""] == nil { // without it the run would begin anew
+	if loaded.at("").frame == nil { // without it the run would begin anew
 		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partFrame)
 	}
 	return newSession(o, run, loaded), nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
@@ -31,15 +32,16 @@ type session struct {
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the rest
 	head   head
-	// version is that of the last save; staged is what changed since. A nil value removes the part.
+	// version is that of the last save, staged what changed since, headed whether the head did.
 	version  int64
-	staged   map[string][]byte
+	staged   []change
+	headed   bool
+	ledger   ledger
 	frames   []stager          // at work
 	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
-	records  map[string]*visit.Record
-	info     map[string]any
+	records  few.Map[string, *visit.Record]
 	bad      []*fermata.AnswerError
 	broken   error
 }
@@ -61,11 +63,9 @@ var _ visit.Host = (*session)(nil)
 
 func newSession(o options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded}
-	if o.store != nil {
-		s.staged = make(map[string][]byte)
-	}
 	if loaded != nil {
 		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
+		s.ledger.load(loaded)
 	}
 	return s
 }
@@ -117,8 +117,8 @@ func (s *session) Fresh(place string) bool {
 // survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
 func (s *session) survey() {
 	s.places = make(map[string]*about)
-	open := make([]*visit.Record, 0, len(s.records))
-	for _, r := range s.records {
+	open := make([]*visit.Record, 0, s.records.Len())
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open || r.Fresh {
 			open = append(open, r)
 		}
@@ -153,9 +153,7 @@ func (s *session) put(changes ...change) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range changes {
-		s.staged[c.part] = c.data
-	}
+	s.staged = append(s.staged, changes...)
 }
 
 func (s *session) join(f stager) {
@@ -191,20 +189,17 @@ func (s *session) setStatus(status Status, failure error) {
 	if failure != nil {
 		s.head.Error = failure.Error()
 	}
-	s.staged[partRun] = s.head.encode()
+	s.headed = true
 }
 
-// keep remembers an interrupt and returns its stored form.
+// keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
 func (s *session) keep(r *visit.Record, info any) change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info != nil {
-		s.setInfo(r.ID, info)
+		r.Info = info
 	}
-	if s.records == nil {
-		s.records = make(map[string]*visit.Record)
-	}
-	s.records[r.ID] = r
+	s.records.Set(r.ID, r)
 	return change{partInterrupt + r.ID, r.Encode()}
 }
 
@@ -212,14 +207,7 @@ func (s *session) keep(r *visit.Record, info any) change {
 func (s *session) show(id string, info any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.setInfo(id, info)
-}
-
-func (s *session) setInfo(id string, info any) {
-	if s.info == nil {
-		s.info = make(map[string]any)
-	}
-	s.info[id] = info
+	s.records.Get(id).Info = info
 }
 
 // refused notes answers that the code which had asked could not use.
@@ -275,17 +263,14 @@ func (s *session) take() (store.Delta, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var delta store.Delta
-	delta.Put = make([]store.Part, 0, len(s.staged))
-	for part, data := range s.staged {
-		if data == nil {
-			delta.Delete = append(delta.Delete, part)
-		} else {
-			delta.Put = append(delta.Put, store.Part{Name: part, Data: data})
-		}
+	for _, c := range s.staged {
+		s.ledger.set(c)
 	}
 	clear(s.staged)
-	return delta, nil
+	s.staged = s.staged[:0]
+	s.ledger.stale = s.ledger.stale || s.headed
+	s.headed = false
+	return s.ledger.delta(&s.head), nil
 }
 
 // inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
@@ -311,7 +296,7 @@ func (s *session) inside(place string) (changes []change, open []*visit.Record) 
 	}
 	s.mu.Unlock()
 	if s.loaded != nil {
-		parts = append(parts, s.loaded.below[place]...)
+		parts = append(parts, s.loaded.at(place).below...)
 	}
 	for _, part := range parts {
 		changes = append(changes, change{part: part})
@@ -330,7 +315,7 @@ func (s *session) below(place string) []*visit.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record
-	for _, r := range s.records {
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open && r.Visit != place && visit.Below(r.Visit, place) {
 			open = append(open, r)
 		}
@@ -341,7 +326,7 @@ func (s *session) below(place string) []*visit.Record {
 // abandoned lists the open interrupts of graphs inside a visit that its node, which waits for these signals, no longer runs,
 // and the parts of those graphs: if the node comes back to one, it begins anew.
 func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visit.Record, parts []string) {
-	if s.loaded == nil || len(s.loaded.below[place]) == 0 {
+	if s.loaded == nil || len(s.loaded.at(place).below) == 0 {
 		return nil, nil
 	}
 	asked := make(map[string]bool, len(signals))
@@ -362,8 +347,8 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 		if frame == "" || running[frame] {
 			continue
 		}
-		for _, part := range s.loaded.below[place] {
-			if visit.Below(partPlace(part), frame) {
+		for _, part := range s.loaded.at(place).below {
+			if _, at := partWord(part); visit.Below(at, frame) {
 				parts = append(parts, part)
 			}
 		}
@@ -376,7 +361,7 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 func (s *session) check(targets map[string]any, root subgraph) (map[string]json.RawMessage, error) {
 	checked := make(map[string]json.RawMessage, len(targets))
 	for id, answer := range targets {
-		r := s.records[id]
+		r := s.records.Get(id)
 		switch {
 		case r == nil:
 			return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
@@ -435,7 +420,7 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 // accept writes the answers down. They are durable before anything runs on them.
 func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage) error {
 	for id, answer := range answers {
-		r := s.records[id]
+		r := s.records.Get(id)
 		r.Status, r.Answer, r.Fresh = visit.Answered, bytes.Clone(answer), true
 		s.put(s.keep(r, nil))
 	}
@@ -453,7 +438,7 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record
-	for _, r := range s.records {
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open && !r.Composite {
 			open = append(open, r)
 		}
@@ -471,6 +456,5 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames, s.changed = nil, nil
-	clear(s.staged)
+	s.frames, s.changed, s.staged = nil, nil, nil
 }

@@ -37,8 +37,8 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	v, out := &e.visit, &e.out
 	v.Init(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
-		saved := f.sess.loaded
-		v.Restore(t.place, saved.records[t.place], saved.journal[t.place])
+		saved := f.sess.loaded.at(t.place)
+		v.Restore(t.place, saved.records, saved.journal)
 	}
 	inner, scope := v.Enter(ctx)
 	err := f.call(inner, n, t, out)

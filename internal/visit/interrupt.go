@@ -49,6 +49,9 @@ type Record struct {
 	Answer json.RawMessage
 	Fresh  bool
 
+	// Info is the question as the Go value that was asked, if it was asked in this process. It is not stored.
+	Info any
+
 	// used tells whether the current entry got the answer. It is not stored.
 	used bool
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -250,6 +251,9 @@ func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
 	defer recovered(&err) // in the migration
 	f := l.frame
 	if l.changed && f.flow.migrate != nil {
+		for name, data := range values { // the migration may change them where they stand
+			values[name] = bytes.Clone(data)
+		}
 		if err := f.flow.migrate(values); err != nil {
 			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.names.Address, err)
 		}

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -421,7 +420,7 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage) error {
 	for id, answer := range answers {
 		r := s.records.Get(id)
-		r.Status, r.Answer, r.Fresh = visit.Answered, bytes.Clone(answer), true
+		r.Status, r.Answer, r.Fresh = visit.Answered, answer, true
 		s.put(s.keep(r, nil))
 	}
 	s.survey()

@@ -23,7 +23,7 @@ func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
 	if err != nil {
 		address = nil // a corrupt address does not hide the question
 	}
-	ic := &fermata.InterruptCtx{ID: r.ID, Address: address, Kind: r.Kind, Info: r.Info, Data: r.Data, IsRootCause: !r.Composite}
+	ic := &fermata.InterruptCtx{ID: r.ID, Address: address, Kind: r.Kind, Info: r.Info, Data: bytes.Clone(r.Data), IsRootCause: !r.Composite}
 	if ic.Info == nil {
 		ic.Info = v.stored(r)
 	}

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
@@ -65,48 +67,23 @@ type savedFrame struct {
 	Done  bool
 }
 
-// savedField is what a frame knows of one field. Revs are the values that are still needed, the newest last, and Small those
-// of them that need no part of their own; By is the node that wrote the newest.
+// savedField is what a frame knows of one field: the values that are still needed, the newest last, and the node that wrote
+// the newest.
 type savedField struct {
-	Name  string
-	Revs  []int64
-	Small []smallField
-	By    string
+	Name string
+	Revs []revision
+	By   string
 }
 
-type smallField struct {
-	Rev   int64
-	Value []byte
-}
-
-// revisions is the form in which a frame at work has them.
-func (f *savedField) revisions() []revision {
-	revs := make([]revision, len(f.Revs), len(f.Revs)+1)
-	for i, clock := range f.Revs {
-		small := f.small(clock)
-		revs[i] = revision{clock: clock, data: small, saved: small == nil}
-	}
-	return revs
-}
-
-// at is the revision that the field had at some clock, and its value if that is small.
-func (f *savedField) at(clock int64) (rev int64, value []byte) {
-	rev = f.Revs[0]
-	for _, r := range f.Revs {
-		if r <= clock {
-			rev = r
+// at is the revision that the field had at some clock.
+func (f *savedField) at(clock int64) revision {
+	found := f.Revs[0]
+	for _, rev := range f.Revs {
+		if rev.clock <= clock {
+			found = rev
 		}
 	}
-	return rev, f.small(rev)
-}
-
-func (f *savedField) small(rev int64) []byte {
-	for _, s := range f.Small {
-		if s.Rev == rev {
-			return s.Value
-		}
-	}
-	return nil
+	return found
 }
 
 type savedVisits struct {
@@ -126,7 +103,7 @@ func (f *frame[S]) encode() []byte {
 		encodeRevisions(o, f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
 	}
 	for _, sf := range f.extra {
-		encodeRevisions(o, sf.Name, sf.revisions(), sf.By)
+		encodeRevisions(o, sf.Name, sf.Revs, sf.By)
 	}
 	o.Close()
 	o.Open("visits")
@@ -148,17 +125,17 @@ func (f *frame[S]) encode() []byte {
 	return o.End()
 }
 
-// encodeRevisions writes one field as a member. A value that has no part of its own stands here.
+// encodeRevisions writes one field as a member: the values that stand here, and the clocks of those that have parts of their
+// own.
 func encodeRevisions(o *jsonlite.Object, name string, revs []revision, by string) {
 	o.OpenAny(name)
-	o.OpenList("revs")
-	small := false
+	parts := 0
 	for _, rev := range revs {
-		o.Item(rev.clock)
-		small = small || !rev.saved
+		if rev.saved {
+			parts++
+		}
 	}
-	o.CloseList()
-	if small {
+	if parts < len(revs) {
 		o.Open("values")
 		for _, rev := range revs {
 			if !rev.saved {
@@ -167,6 +144,15 @@ func encodeRevisions(o *jsonlite.Object, name string, revs []revision, by string
 			}
 		}
 		o.Close()
+	}
+	if parts > 0 {
+		o.OpenList("parts")
+		for _, rev := range revs {
+			if rev.saved {
+				o.Item(rev.clock)
+			}
+		}
+		o.CloseList()
 	}
 	o.String("by", by)
 	o.Close()
@@ -184,12 +170,13 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":
+			f.Fields = make([]savedField, 0, 8)
 			in.Object(func(name string) {
-				field := savedField{Name: name}
-				field.decode(in)
-				f.Fields = append(f.Fields, field)
+				f.Fields = append(f.Fields, savedField{Name: name})
+				f.Fields[len(f.Fields)-1].decode(in)
 			})
 		case "visits":
+			f.Visits = make([]savedVisits, 0, 8)
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })
@@ -208,22 +195,23 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 func (f *savedField) decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
-		case "revs":
-			in.Array(func() { f.Revs = append(f.Revs, in.Int()) })
 		case "values":
 			in.Object(func(name string) {
-				rev, err := strconv.ParseInt(name, 10, 64)
+				clock, err := strconv.ParseInt(name, 10, 64)
 				if err != nil {
 					in.Fail()
 				}
-				f.Small = append(f.Small, smallField{rev, in.Raw()})
+				f.Revs = append(f.Revs, revision{clock: clock, data: in.Raw()})
 			})
+		case "parts":
+			in.Array(func() { f.Revs = append(f.Revs, revision{clock: in.Int(), saved: true}) })
 		case "by":
 			f.By = in.String()
 		default:
 			in.Raw()
 		}
 	})
+	slices.SortFunc(f.Revs, func(a, b revision) int { return cmp.Compare(a.clock, b.clock) })
 }
 
 // savedTask is the part "task …".

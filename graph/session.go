@@ -25,8 +25,8 @@ type session struct {
 	options
 	naming sync.Once
 	run    string
-	loaded *checkpoint       // nil for a new run
-	places map[string]*about // what was open, and what is answered now, at and below each place
+	loaded *checkpoint            // nil for a new run
+	places few.Map[string, about] // what was open, and what is answered now, at and below each place
 
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the rest
@@ -102,20 +102,16 @@ func (s *session) Put(ctx context.Context, v *visit.Visit, part string, data []b
 }
 
 func (s *session) Open(place string) []*visit.Record {
-	if a := s.places[place]; a != nil {
-		return a.open
-	}
-	return nil
+	return s.places.Get(place).open
 }
 
 func (s *session) Fresh(place string) bool {
-	a := s.places[place]
-	return a != nil && a.fresh
+	return s.places.Get(place).fresh
 }
 
 // survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
 func (s *session) survey() {
-	s.places = make(map[string]*about)
+	s.places.Clear()
 	open := make([]*visit.Record, 0, s.records.Len())
 	for _, r := range s.records.All() {
 		if r.Status == visit.Open || r.Fresh {
@@ -125,11 +121,7 @@ func (s *session) survey() {
 	slices.SortFunc(open, visit.Compare)
 	for _, r := range open {
 		for place := r.Place(); place != ""; place, _ = cutPlace(place) {
-			a := s.places[place]
-			if a == nil {
-				a = new(about)
-				s.places[place] = a
-			}
+			a := s.places.At(place)
 			if r.Status == visit.Open {
 				a.open = append(a.open, r)
 			} else {
@@ -356,24 +348,32 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 	return open, parts
 }
 
-// check looks at what the caller gave for each interrupt, and returns it as JSON. Nothing is changed by it.
-func (s *session) check(targets map[string]any, root subgraph) (map[string]json.RawMessage, error) {
-	checked := make(map[string]json.RawMessage, len(targets))
-	for id, answer := range targets {
-		r := s.records.Get(id)
-		switch {
-		case r == nil:
-			return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
-		case r.Status == visit.Answered:
-			return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
-		case r.Status == visit.Withdrawn:
-			return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
+// answered is an interrupt with the answer that it gets, as JSON.
+type answered struct {
+	record *visit.Record
+	answer json.RawMessage
+}
+
+// check looks at what the caller gave for each interrupt. Nothing is changed by it.
+func (s *session) check(root subgraph, given ...map[string]any) ([]answered, error) {
+	var checked []answered
+	for _, answers := range given {
+		for id, answer := range answers {
+			r := s.records.Get(id)
+			switch {
+			case r == nil:
+				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
+			case r.Status == visit.Answered:
+				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
+			case r.Status == visit.Withdrawn:
+				return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
+			}
+			data, err := s.checkOne(r, answer, root)
+			if err != nil {
+				return nil, err
+			}
+			checked = append(checked, answered{r, data})
 		}
-		data, err := s.checkOne(r, answer, root)
-		if err != nil {
-			return nil, err
-		}
-		checked[id] = data
 	}
 	return checked, nil
 }
@@ -417,11 +417,10 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 }
 
 // accept writes the answers down. They are durable before anything runs on them.
-func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage) error {
-	for id, answer := range answers {
-		r := s.records.Get(id)
-		r.Status, r.Answer, r.Fresh = visit.Answered, answer, true
-		s.put(s.keep(r, nil))
+func (s *session) accept(ctx context.Context, answers []answered) error {
+	for _, a := range answers {
+		a.record.Status, a.record.Answer, a.record.Fresh = visit.Answered, a.answer, true
+		s.put(s.keep(a.record, nil))
 	}
 	s.survey()
 	s.setStatus(StatusRunning, nil)

@@ -109,7 +109,7 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 	defer f.mu.Unlock()
 	t.attempt++
 	f.touchTask(t)
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
 			f.keep(r, nil)
 		}
@@ -164,7 +164,7 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 		r.Status = visit.Withdrawn
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		if r.Fresh && r.Status != visit.Withdrawn {
 			r.Fresh = false
 			f.keep(r, nil)
@@ -208,7 +208,7 @@ func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error
 // forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
 // called with the lock held.
 func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		status, err := lastStatus(r)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package fermata
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -121,17 +122,13 @@ func parseSegment(text string) (Segment, error) {
 	if hasSub && sub == "" {
 		return Segment{}, fmt.Errorf("%q ends with an empty sub-id", text)
 	}
-	var segment Segment
-	var err error
-	for _, field := range []struct {
-		from string
-		to   *string
-	}{{kind, (*string)(&segment.Type)}, {id, &segment.ID}, {sub, &segment.SubID}} {
-		if *field.to, err = unescape(field.from); err != nil {
-			return Segment{}, err
-		}
+	kind, badType := unescape(kind)
+	id, badID := unescape(id)
+	sub, badSub := unescape(sub)
+	if err := cmp.Or(badType, badID, badSub); err != nil {
+		return Segment{}, err
 	}
-	return segment, nil
+	return Segment{Type: SegmentType(kind), ID: id, SubID: sub}, nil
 }
 
 const hexDigits = "0123456789ABCDEF"
@@ -161,8 +158,8 @@ func escapeTo(b *strings.Builder, text string) {
 
 // unescape accepts only what escapeTo writes, so that every address has exactly one spelling.
 func unescape(text string) (string, error) {
-	if !strings.ContainsRune(text, '%') {
-		return canonicalSpelling(text, text)
+	if isPlain(text) {
+		return text, nil
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -181,6 +178,16 @@ func unescape(text string) (string, error) {
 		i += 2
 	}
 	return canonicalSpelling(text, b.String())
+}
+
+// isPlain reports whether a text consists of characters that are written as they are, of one byte each.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x7f || c == '%' || c == ':' || c == ';' || c == '#' {
+			return false
+		}
+	}
+	return true
 }
 
 func canonicalSpelling(text, raw string) (string, error) {

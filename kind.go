@@ -121,8 +121,7 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	if err != nil {
 		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	sum := sha256.Sum256(data)
-	record, signal, err := scope.Ask(k.name, hex.EncodeToString(sum[:8]), data, question)
+	record, signal, err := scope.Ask(k.name, k.key(data), data, question)
 	if err != nil {
 		return answer, "", err
 	}
@@ -133,6 +132,14 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 		return answer, record.ID, &AnswerError{ID: record.ID, Kind: k.name, Err: err}
 	}
 	return answer, record.ID, nil
+}
+
+// key is the same for the same question of this kind.
+func (k *Kind[Q, A]) key(question []byte) string {
+	sum := sha256.Sum256(question)
+	key := make([]byte, 0, 64)
+	key = append(append(key, k.name...), '.')
+	return string(hex.AppendEncode(key, sum[:8]))
 }
 
 // Question returns what an interrupt of this kind asks.

@@ -30,22 +30,21 @@ func ResumeWithData(ctx context.Context, interruptID string, data any) context.C
 // BatchResumeWithData returns a context that answers several interrupts at once, in addition to those that ctx answers
 // already. The map is copied.
 func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Context {
-	merged, _ := TakeResumeTargets(ctx)
-	if merged == nil {
-		merged = make(map[string]any, len(answers))
-	}
+	before, _ := ctx.Value(targetsKey{}).(map[string]any)
+	merged := make(map[string]any, len(before)+len(answers))
+	maps.Copy(merged, before)
 	maps.Copy(merged, answers)
 	return context.WithValue(ctx, targetsKey{}, merged)
 }
 
-// TakeResumeTargets returns the answers that ctx carries, by interrupt id (nil if none), and a context without them. It is for engines: what
-// answers one run must not reach another one that a node of it resumes.
+// TakeResumeTargets returns the answers that ctx carries, by interrupt id (nil if none), and a context without them. It is for
+// engines: what answers one run must not reach another one that a node of it resumes. The map must not be changed.
 func TakeResumeTargets(ctx context.Context) (map[string]any, context.Context) {
 	targets, _ := ctx.Value(targetsKey{}).(map[string]any)
 	if targets == nil {
 		return nil, ctx
 	}
-	return maps.Clone(targets), context.WithValue(ctx, targetsKey{}, nil)
+	return targets, context.WithValue(ctx, targetsKey{}, nil)
 }
 
 // GetInterruptState tells the code at the current address whether it has waited here in this visit, and gives back the

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/few"
+	"github.com/fermata-go/fermata/internal/jsonlite"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
 
 // The saved form of a run. Every part is JSON; a part's name is a word and the place it belongs to:
 //
-//	run                              the head: format, graph, status
+//	run                              the head: format, graph, status; and, as "parts", any of the others that are small
 //	frame PLACE                      one graph at work: its clock, fields, visits; PLACE is "" for the outermost
 //	field :NAME#REV PLACE            one value of one field of that graph's state
 //	task PLACE                       one visit that is not over
@@ -30,7 +32,7 @@ const (
 )
 
 // format is the version of all this. It changes when an older build could misread a newer checkpoint.
-const format = 1
+const format = 2
 
 // Status is where a run stands.
 //
@@ -71,170 +73,232 @@ const (
 // checkpoint is a loaded run, indexed by place.
 type checkpoint struct {
 	version int64
-	parts   map[string][]byte
 	head    head
-	// tasks lists the visits of each frame, journal the entries of each visit, records its interrupts.
-	frames  map[string]*savedFrame
-	tasks   map[string][]*savedTask
-	journal map[string]map[string]json.RawMessage
-	records map[string][]*visit.Record
-	byID    map[string]*visit.Record
-	// below lists the parts that belong to something inside a visit.
-	below map[string][]string
+	packed  []store.Part      // the parts beside the head
+	alone   map[string][]byte // the other parts
+	places  few.Map[string, *savedPlace]
+	byID    few.Map[string, *visit.Record]
+}
+
+// savedPlace is what was saved of one place: of the frame or the visit there.
+type savedPlace struct {
+	frame *savedFrame
+	tasks []*savedTask // of the frame
+	task  *savedTask
+	// journal has the entries of the visit, records its interrupts.
+	journal map[string]json.RawMessage
+	records []*visit.Record
+	// below lists the parts that belong to something inside the visit.
+	below []string
+}
+
+// at returns what was saved of a place.
+func (c *checkpoint) at(place string) *savedPlace {
+	if saved := c.places.Get(place); saved != nil {
+		return saved
+	}
+	return new(savedPlace)
+}
+
+// make is at for a place that something is about to be noted for.
+func (c *checkpoint) make(place string) *savedPlace {
+	saved := c.places.At(place)
+	if *saved == nil {
+		*saved = new(savedPlace)
+	}
+	return *saved
+}
+
+// part returns the bytes of a part.
+func (c *checkpoint) part(name string) (data []byte, ok bool) {
+	if data, ok = c.alone[name]; ok {
+		return data, true
+	}
+	for _, part := range c.packed {
+		if part.Name == name {
+			return part.Data, true
+		}
+	}
+	return nil, false
 }
 
 // read indexes what the store returned. It fails rather than guess.
 func read(run string, saved store.Checkpoint) (*checkpoint, error) {
-	c := &checkpoint{
-		version: saved.Version, parts: saved.Parts,
-		frames: make(map[string]*savedFrame), tasks: make(map[string][]*savedTask),
-		journal: make(map[string]map[string]json.RawMessage),
-		records: make(map[string][]*visit.Record), byID: make(map[string]*visit.Record),
-		below: make(map[string][]string),
-	}
-	if err := c.readHead(run); err != nil {
+	c := &checkpoint{version: saved.Version, alone: saved.Parts}
+	if err := c.readPack(run); err != nil {
 		return nil, err
 	}
-	for name, data := range c.parts {
-		if err := c.index(name, data); err != nil {
+	for name, data := range c.alone {
+		in := jsonlite.NewReader(data)
+		if err := c.index(name, in, true); err != nil {
 			return nil, err
 		}
+	}
+	for _, part := range c.packed {
+		c.belongs(part.Name, part.Data)
+	}
+	for name, data := range c.alone {
+		c.belongs(name, data)
 	}
 	return c, c.complete()
 }
 
 // complete reports parts that are missing. Without them, work would be skipped or done again, and nobody would know.
 func (c *checkpoint) complete() error {
-	for place, frame := range c.frames {
-		if frame.Clock < 1 {
-			return corrupt(partFrame+place, errors.New("it has no clock"))
-		}
-		if frame.Tasks != len(c.tasks[place]) {
-			return corrupt(partFrame+place, fmt.Errorf("it has %d tasks, and %d are there", frame.Tasks, len(c.tasks[place])))
-		}
-	}
-	for place := range c.tasks {
-		if c.frames[place] == nil {
+	for place, saved := range c.places.All() {
+		switch {
+		case saved.frame == nil && len(saved.tasks) > 0:
 			return corrupt(partFrame+place, errors.New("it is missing, and its tasks are there"))
+		case saved.frame == nil:
+		case saved.frame.Clock < 1:
+			return corrupt(partFrame+place, errors.New("it has no clock"))
+		case saved.frame.Tasks != len(saved.tasks):
+			return corrupt(partFrame+place, fmt.Errorf("it has %d tasks, and %d are there", saved.frame.Tasks, len(saved.tasks)))
 		}
 	}
-	for _, r := range c.byID {
-		if _, ok := c.parts[partTask+r.Visit]; !ok && r.Status == visit.Open {
+	for _, r := range c.byID.All() {
+		if r.Status == visit.Open && c.at(r.Visit).task == nil {
 			return corrupt(partTask+r.Visit, errors.New("it is missing, and an interrupt of it is open"))
 		}
 	}
 	return nil
 }
 
-func (c *checkpoint) readHead(run string) error {
-	data, ok := c.parts[partRun]
+// readPack reads the head and the parts beside it.
+func (c *checkpoint) readPack(run string) error {
+	data, ok := c.alone[partRun]
 	if !ok {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
-	if err := c.head.decode(data); err != nil {
-		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
-	}
-	if c.head.Format > format {
+	delete(c.alone, partRun)
+	var failure error
+	in := jsonlite.NewReader(data)
+	err := c.head.decode(in, func(name string) {
+		start := in.Pos()
+		failure = join(failure, c.index(name, in, false))
+		c.packed = append(c.packed, store.Part{Name: name, Data: in.Since(start)})
+	})
+	switch {
+	case c.head.Format != format && c.head.Format > 0:
 		return fmt.Errorf("%w: run %s has format %d, this build knows %d", ErrFormat, run, c.head.Format, format)
-	}
-	if c.head.Format < 1 || c.head.Run != run {
+	case err != nil:
+		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
+	case c.head.Format != format || c.head.Run != run:
 		return fmt.Errorf("%w: run %s: its head names run %q, format %d", ErrCorrupt, run, c.head.Run, c.head.Format)
+	}
+	return failure
+}
+
+// index reads one part and notes it under its place. A part that stands alone has the reader to itself.
+func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
+	word, place := partWord(name)
+	var problem error
+	switch word {
+	case partInterrupt:
+		record := new(visit.Record)
+		record.Decode(in)
+		if record.ID != place || record.Visit == "" || !record.Status.Valid() {
+			problem = errors.New("it is not the interrupt that its name says")
+		} else if *c.byID.At(place) == nil {
+			at := c.make(record.Visit)
+			at.records = append(at.records, record)
+			c.byID.Set(place, record)
+		} else {
+			problem = errTwice
+		}
+	case partFrame:
+		frame := new(savedFrame)
+		frame.decode(in)
+		at := c.make(place)
+		if at.frame != nil {
+			problem = errTwice
+		}
+		at.frame = frame
+	case partTask:
+		task := &savedTask{place: place}
+		task.decode(in)
+		at := c.make(place)
+		if at.task != nil {
+			problem = errTwice
+		}
+		at.task = task
+		outer, _ := cutPlace(place)
+		around := c.make(outer)
+		around.tasks = append(around.tasks, task)
+	default:
+		if alone {
+			return nil // it is read when somebody wants it
+		}
+		in.Raw()
+		if _, twice := c.part(name); twice {
+			problem = errTwice
+		}
+	}
+	if alone {
+		problem = join(in.Err(), problem)
+	}
+	if problem != nil {
+		return corrupt(name, problem)
 	}
 	return nil
 }
 
-func (c *checkpoint) index(name string, data []byte) error {
-	if strings.HasPrefix(name, partInterrupt) {
-		record := new(visit.Record)
-		if err := record.Decode(data); err != nil {
-			return corrupt(name, err)
-		}
-		if name != partInterrupt+record.ID || record.Visit == "" || !record.Status.Valid() {
-			return corrupt(name, errors.New("it is not the interrupt that its name says"))
-		}
-		c.records[record.Visit] = append(c.records[record.Visit], record)
-		c.byID[record.ID] = record
-		return nil
-	}
-	word, place, ok := strings.Cut(name, " ")
-	if !ok {
-		return nil
-	}
-	switch name[:len(word)+1] {
-	case partField:
-		_, place, _ = strings.Cut(place, " ")
-		c.belongs(name, place, true)
-	case partFrame:
-		frame := new(savedFrame)
-		if err := frame.decode(data); err != nil {
-			return corrupt(name, err)
-		}
-		c.frames[place] = frame
-		c.belongs(name, place, true)
-	case partTask:
-		task := &savedTask{place: place}
-		if err := task.decode(data); err != nil {
-			return corrupt(name, err)
-		}
-		outer, _ := cutPlace(place)
-		c.tasks[outer] = append(c.tasks[outer], task)
-		c.belongs(name, outer, true)
-	default:
-		owner := c.visitOf(place)
-		if owner == "" {
-			return nil // not ours
-		}
-		if c.journal[owner] == nil {
-			c.journal[owner] = make(map[string]json.RawMessage)
-		}
-		c.journal[owner][name] = data
-		c.belongs(name, owner, false)
-	}
-	return nil
-}
+var errTwice = errors.New("it is there twice")
 
 func corrupt(part string, err error) error {
 	return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
 }
 
-// belongs notes a part under every visit that place is in, so that it goes when the visit is over. A visit removes its own
-// journal itself; its place is passed with inclusive false.
-func (c *checkpoint) belongs(name, place string, inclusive bool) {
-	for ; place != ""; place, _ = cutPlace(place) {
-		if _, task := c.parts[partTask+place]; task && inclusive {
-			c.below[place] = append(c.below[place], name)
+// belongs notes a part under every visit that it is in, so that it goes when the visit is over, and with the visit whose
+// journal it is an entry of. A visit removes its own journal itself. It is called when all tasks are known.
+func (c *checkpoint) belongs(name string, data []byte) {
+	word, place := partWord(name)
+	switch word {
+	case partInterrupt, "":
+		return
+	case partTask:
+		place, _ = cutPlace(place)
+	case partField, partFrame:
+	default:
+		for place != "" && c.at(place).task == nil {
+			place, _ = cutPlace(place)
 		}
-		inclusive = true
+		if place == "" {
+			return // not ours
+		}
+		at := c.make(place)
+		if at.journal == nil {
+			at.journal = make(map[string]json.RawMessage)
+		}
+		at.journal[name] = data
+		place, _ = cutPlace(place)
 	}
-}
-
-// visitOf is the innermost visit that place is in.
-func (c *checkpoint) visitOf(place string) string {
 	for ; place != ""; place, _ = cutPlace(place) {
-		if _, ok := c.parts[partTask+place]; ok {
-			return place
+		if at := c.at(place); at.task != nil {
+			at.below = append(at.below, name)
 		}
 	}
-	return ""
 }
 
 // outermost is the frame in which a visit is that is nearest to the outer visit around it.
 func (c *checkpoint) outermost(place, outer string) (frame string) {
 	for place, _ = cutPlace(place); visit.Below(place, outer) && place != ""; place, _ = cutPlace(place) {
-		if c.frames[place] != nil {
+		if c.at(place).frame != nil {
 			frame = place
 		}
 	}
 	return frame
 }
 
-// partPlace is the place that a part belongs to.
-func partPlace(part string) string {
-	word, rest, _ := strings.Cut(part, " ")
-	if word+" " == partField {
-		_, rest, _ = strings.Cut(rest, " ")
+// partWord is the word that a part's name begins with, the space after it included, and the place that the part belongs to:
+// for an interrupt its id. Both are "" for a name that is not of this form.
+func partWord(name string) (word, place string) {
+	i := strings.IndexByte(name, ' ') + 1
+	word, place = name[:i], name[i:]
+	if word == partField {
+		_, place, _ = strings.Cut(place, " ")
 	}
-	return rest
+	return word, place
 }
 
 // cutPlace splits off the last segment of a place.

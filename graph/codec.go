@@ -1,13 +1,14 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
 )
 
-// head is the part "run".
+// head is what the part "run" says of the run itself.
 type head struct {
 	Format int
 	Graph  string
@@ -17,18 +18,16 @@ type head struct {
 	Error string
 }
 
-func (h *head) encode() []byte {
-	o := jsonlite.NewObject()
+func (h *head) encode(o *jsonlite.Object) {
 	o.Int("format", int64(h.Format))
 	o.String("graph", h.Graph)
 	o.String("run", h.Run)
 	o.String("status", string(h.Status))
 	o.String("error", h.Error)
-	return o.End()
 }
 
-func (h *head) decode(data []byte) error {
-	in := jsonlite.NewReader(data)
+// decode reads the head; part is called for each part that stands beside it, and must read it.
+func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
 	in.Object(func(name string) {
 		switch name {
 		case "format":
@@ -41,6 +40,8 @@ func (h *head) decode(data []byte) error {
 			h.Status = Status(in.String())
 		case "error":
 			h.Error = in.String()
+		case "parts":
+			in.Object(part)
 		default:
 			in.Raw()
 		}
@@ -66,48 +67,23 @@ type savedFrame struct {
 	Done  bool
 }
 
-// savedField is what a frame knows of one field. Revs are the values that are still needed, the newest last, and Small those
-// of them that need no part of their own; By is the node that wrote the newest.
+// savedField is what a frame knows of one field: the values that are still needed, the newest last, and the node that wrote
+// the newest.
 type savedField struct {
-	Name  string
-	Revs  []int64
-	Small []smallField
-	By    string
+	Name string
+	Revs []revision
+	By   string
 }
 
-type smallField struct {
-	Rev   int64
-	Value []byte
-}
-
-// revisions is the form in which a frame at work has them.
-func (f *savedField) revisions() []revision {
-	revs := make([]revision, len(f.Revs), len(f.Revs)+1)
-	for i, clock := range f.Revs {
-		small := f.small(clock)
-		revs[i] = revision{clock: clock, data: small, saved: small == nil}
-	}
-	return revs
-}
-
-// at is the revision that the field had at some clock, and its value if that is small.
-func (f *savedField) at(clock int64) (rev int64, value []byte) {
-	rev = f.Revs[0]
-	for _, r := range f.Revs {
-		if r <= clock {
-			rev = r
+// at is the revision that the field had at some clock.
+func (f *savedField) at(clock int64) revision {
+	found := f.Revs[0]
+	for _, rev := range f.Revs {
+		if rev.clock <= clock {
+			found = rev
 		}
 	}
-	return rev, f.small(rev)
-}
-
-func (f *savedField) small(rev int64) []byte {
-	for _, s := range f.Small {
-		if s.Rev == rev {
-			return s.Value
-		}
-	}
-	return nil
+	return found
 }
 
 type savedVisits struct {
@@ -115,95 +91,74 @@ type savedVisits struct {
 	Times int
 }
 
-// frameWriter writes the part "frame …", in the order of its methods.
-type frameWriter struct{ out *jsonlite.Object }
-
-func newFrameWriter(graph, print, shape string, clock int64) frameWriter {
+// encode returns the part "frame …". It is called with the lock held.
+func (f *frame[S]) encode() []byte {
 	o := jsonlite.NewObject()
-	o.String("graph", graph)
-	o.String("print", print)
-	o.String("shape", shape)
-	o.Int("clock", clock)
-	return frameWriter{out: o}
-}
-
-// fields writes what the frame knows of its fields.
-func (w *frameWriter) fields(write func(field func(name string, revs []revision, by string))) {
-	w.members("fields", func(buf []byte, next func([]byte) []byte) []byte {
-		write(func(name string, revs []revision, by string) { buf = appendField(next(buf), name, revs, by) })
-		return buf
-	})
-}
-
-// visits writes how often each node was visited.
-func (w *frameWriter) visits(write func(visits func(node string, times int))) {
-	w.members("visits", func(buf []byte, next func([]byte) []byte) []byte {
-		write(func(node string, times int) {
-			buf = append(jsonlite.AppendString(next(buf), node), ':')
-			buf = strconv.AppendInt(buf, int64(times), 10)
-		})
-		return buf
-	})
-}
-
-func (w *frameWriter) members(name string, write func(buf []byte, next func([]byte) []byte) []byte) {
-	w.out.Append(name, func(buf []byte) []byte {
-		separator := byte('{')
-		buf = write(buf, func(buf []byte) []byte {
-			buf = append(buf, separator)
-			separator = ','
-			return buf
-		})
-		if separator == '{' {
-			buf = append(buf, '{')
-		}
-		return append(buf, '}')
-	})
-}
-
-func (w *frameWriter) end(next, again []string, tasks int, done bool) []byte {
-	w.out.Strings("next", next)
-	w.out.Strings("again", again)
-	w.out.Int("tasks", int64(tasks))
-	w.out.Bool("done", done)
-	return w.out.End()
-}
-
-// appendField appends one field as a member. A value that has no part of its own stands here.
-func appendField(buf []byte, name string, revs []revision, by string) []byte {
-	buf = append(jsonlite.AppendString(buf, name), `:{"revs":[`...)
-	for i, rev := range revs {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = strconv.AppendInt(buf, rev.clock, 10)
+	o.String("graph", f.flow.name)
+	o.String("print", f.flow.print)
+	o.String("shape", f.flow.shape.print)
+	o.Int("clock", f.clock)
+	o.Open("fields")
+	for i := range f.fields {
+		encodeRevisions(o, f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
 	}
-	buf = append(buf, ']')
-	small := false
+	for _, sf := range f.extra {
+		encodeRevisions(o, sf.Name, sf.Revs, sf.By)
+	}
+	o.Close()
+	o.Open("visits")
+	for n, times := range f.visits {
+		if times > 0 {
+			o.AnyName(f.flow.nodes[n].name)
+			o.IntValue(int64(times))
+		}
+	}
+	for _, v := range f.former {
+		o.AnyName(v.Node)
+		o.IntValue(int64(v.Times))
+	}
+	o.Close()
+	o.Strings("next", f.nodeNames(f.next))
+	o.Strings("again", f.nodeNames(f.again))
+	o.Int("tasks", int64(f.live()))
+	o.Bool("done", f.done)
+	return o.End()
+}
+
+// encodeRevisions writes one field as a member: the values that stand here, and the clocks of those that have parts of their
+// own.
+func encodeRevisions(o *jsonlite.Object, name string, revs []revision, by string) {
+	o.OpenAny(name)
+	parts := 0
 	for _, rev := range revs {
 		if rev.saved {
-			continue
+			parts++
 		}
-		if small {
-			buf = append(buf, `,"`...)
-		} else {
-			buf = append(buf, `,"values":{"`...)
+	}
+	if parts < len(revs) {
+		o.Open("values")
+		for _, rev := range revs {
+			if !rev.saved {
+				o.AnyName(strconv.FormatInt(rev.clock, 10))
+				o.Value(rev.data)
+			}
 		}
-		small = true
-		buf = strconv.AppendInt(buf, rev.clock, 10)
-		buf = append(append(buf, `":`...), rev.data...)
+		o.Close()
 	}
-	if small {
-		buf = append(buf, '}')
+	if parts > 0 {
+		o.OpenList("parts")
+		for _, rev := range revs {
+			if rev.saved {
+				o.Item(rev.clock)
+			}
+		}
+		o.CloseList()
 	}
-	if by != "" {
-		buf = jsonlite.AppendString(append(buf, `,"by":`...), by)
-	}
-	return append(buf, '}')
+	o.String("by", by)
+	o.Close()
 }
 
-func (f *savedFrame) decode(data []byte) error {
-	in := jsonlite.NewReader(data)
+func (f *savedFrame) decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
 		case "graph":
@@ -215,12 +170,13 @@ func (f *savedFrame) decode(data []byte) error {
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":
+			f.Fields = make([]savedField, 0, 8)
 			in.Object(func(name string) {
-				field := savedField{Name: name}
-				field.decode(in)
-				f.Fields = append(f.Fields, field)
+				f.Fields = append(f.Fields, savedField{Name: name})
+				f.Fields[len(f.Fields)-1].decode(in)
 			})
 		case "visits":
+			f.Visits = make([]savedVisits, 0, 8)
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })
@@ -234,28 +190,28 @@ func (f *savedFrame) decode(data []byte) error {
 			in.Raw()
 		}
 	})
-	return in.Err()
 }
 
 func (f *savedField) decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
-		case "revs":
-			in.Array(func() { f.Revs = append(f.Revs, in.Int()) })
 		case "values":
 			in.Object(func(name string) {
-				rev, err := strconv.ParseInt(name, 10, 64)
+				clock, err := strconv.ParseInt(name, 10, 64)
 				if err != nil {
 					in.Fail()
 				}
-				f.Small = append(f.Small, smallField{rev, in.Raw()})
+				f.Revs = append(f.Revs, revision{clock: clock, data: in.Raw()})
 			})
+		case "parts":
+			in.Array(func() { f.Revs = append(f.Revs, revision{clock: in.Int(), saved: true}) })
 		case "by":
 			f.By = in.String()
 		default:
 			in.Raw()
 		}
 	})
+	slices.SortFunc(f.Revs, func(a, b revision) int { return cmp.Compare(a.clock, b.clock) })
 }
 
 // savedTask is the part "task …".
@@ -287,8 +243,7 @@ func (t *savedTask) encode() []byte {
 	return o.End()
 }
 
-func (t *savedTask) decode(data []byte) error {
-	in := jsonlite.NewReader(data)
+func (t *savedTask) decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
 		case "node":
@@ -311,15 +266,4 @@ func (t *savedTask) decode(data []byte) error {
 			in.Raw()
 		}
 	})
-	return in.Err()
-}
-
-// task finds a task of a frame by its place.
-func (c *checkpoint) task(frame, place string) *savedTask {
-	tasks := c.tasks[frame]
-	i := slices.IndexFunc(tasks, func(t *savedTask) bool { return t.place == place })
-	if i < 0 {
-		return nil
-	}
-	return tasks[i]
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/storetest"
 )
@@ -201,18 +200,15 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 		return h
 	}
 	replace := func(h *harness[notes], part, data string) {
-		saved, err := h.st.Load(t.Context(), storeKey(h.run))
-		if err != nil {
-			t.Fatal(err)
+		parts := h.parts()
+		if _, ok := parts[part]; !ok {
+			t.Fatalf("no part %q in %v", part, parts)
 		}
-		delta := store.Delta{Put: []store.Part{{Name: part, Data: []byte(data)}}}
-		if data == "" {
-			delta = store.Delta{Delete: []string{part}}
+		if parts[part] = []byte(data); data == "" {
+			delete(parts, part)
 		}
-		if _, ok := saved.Parts[part]; !ok {
-			t.Fatalf("no part %q in %v", part, saved.Parts)
-		}
-		if _, err := h.st.Save(t.Context(), storeKey(h.run), saved.Version, delta); err != nil {
+		h.st = memory.New()
+		if _, err := h.st.Save(t.Context(), storeKey(h.run), 0, put(parts)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -222,9 +218,12 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 	}{
 		{"no head", "run", "", graph.ErrCorrupt},
 		{"head is not JSON", "run", "garbage", graph.ErrCorrupt},
-		{"head of another run", "run", `{"format":1,"graph":"one","run":"other","status":"waiting"}`, graph.ErrCorrupt},
-		{"newer format", "run", `{"format":2,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
-		{"other graph", "run", `{"format":1,"graph":"two","run":"run","status":"waiting"}`, graph.ErrForeign},
+		{"head of another run", "run", `{"format":2,"graph":"one","run":"other","status":"waiting"}`, graph.ErrCorrupt},
+		{"newer format", "run", `{"format":3,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
+		{"older format", "run", `{"format":1,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
+		{"a part is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"frame ":{"clock":1}}}`, graph.ErrCorrupt},
+		{"a field is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"field :A#1 ":"x"}}`, graph.ErrCorrupt},
+		{"other graph", "run", `{"format":2,"graph":"two","run":"run","status":"waiting"}`, graph.ErrForeign},
 		{"no frame", "frame ", "", graph.ErrCorrupt},
 		{"frame is not JSON", "frame ", "{", graph.ErrCorrupt},
 		{"field is gone", "field :A#1 ", "", graph.ErrCorrupt},
@@ -356,11 +355,7 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 	}
 	copied := memory.New()
 	saved, _ := st.Load(t.Context(), storeKey("r"))
-	var delta store.Delta
-	for name, data := range saved.Parts {
-		delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
-	}
-	if _, err := copied.Save(t.Context(), storeKey("r"), 0, delta); err != nil {
+	if _, err := copied.Save(t.Context(), storeKey("r"), 0, put(saved.Parts)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = build(false).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes"))
@@ -380,8 +375,9 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 	if _, err := compile(t, fewer).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes")); err != nil {
 		t.Fatal(err)
 	}
-	kept, _ := copied.Load(t.Context(), storeKey("r"))
-	if string(kept.Parts["field :Kept#1 "]) != `"`+forLater+`"` || !strings.Contains(string(kept.Parts["frame "]), `"Name":{"revs":[1],"values":{"1":"Ann"}}`) {
+	saved, _ = copied.Load(t.Context(), storeKey("r"))
+	kept := unpack(t, saved.Parts)
+	if string(kept["field :Kept#1 "]) != `"`+forLater+`"` || !strings.Contains(string(kept["frame "]), `"Name":{"values":{"1":"Ann"}}`) {
 		t.Error("a field that this program does not know was not kept")
 	}
 	out, err := build(true).Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(info.Interrupts[0].ID, "yes"))

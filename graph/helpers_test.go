@@ -2,8 +2,10 @@ package graph_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -26,6 +28,36 @@ func compile[S any](t testing.TB, g *graph.Graph[S]) *graph.Flow[S] {
 		t.Fatal(err)
 	}
 	return flow
+}
+
+// unpack returns the parts of a run as if each stood alone, which they may.
+func unpack(t testing.TB, stored map[string][]byte) map[string][]byte {
+	t.Helper()
+	parts := maps.Clone(stored)
+	var head, packed map[string]json.RawMessage
+	if json.Unmarshal(parts["run"], &head) != nil || head["parts"] == nil {
+		return parts
+	}
+	if err := json.Unmarshal(head["parts"], &packed); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range packed {
+		parts[name] = data
+	}
+	delete(head, "parts")
+	var err error
+	if parts["run"], err = json.Marshal(head); err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
+// put is the delta that stores parts.
+func put(parts map[string][]byte) (delta store.Delta) {
+	for name, data := range parts {
+		delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
+	}
+	return delta
 }
 
 // harness runs one run of one flow in one store.

@@ -49,7 +49,7 @@ func (f *frame[S]) release() error {
 		if t.status != taskHeld && t.status != taskResting {
 			continue
 		}
-		for _, r := range f.sess.loaded.records[t.place] {
+		for _, r := range f.sess.loaded.at(t.place).records {
 			if r.Kind == KindHold && r.Status == visit.Answered && isHoldOf(r, t.status) {
 				if err := f.releaseTask(t, r); err != nil {
 					return err

@@ -56,7 +56,7 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
 func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask) (*S, error) {
 	f := &frame[S]{flow: fl, names: visit.Frame{Place: frameAt, Address: fl.name}, listed: true}
-	sf := saved.frames[frameAt]
+	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
 	}
@@ -106,7 +106,7 @@ func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Ad
 		return nil
 	}
 	if len(place) == 1 {
-		task := saved.task(frameAt, visit.Join(frameAt, place.String()))
+		task := saved.at(visit.Join(frameAt, place.String())).task
 		if task == nil {
 			return nil
 		}
@@ -124,7 +124,7 @@ func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Ad
 }
 
 func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []string) {
-	sf := saved.frames[frameAt]
+	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil // the node has not come to it yet
 	}
@@ -139,7 +139,7 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))
 		}
 	}
-	for _, task := range saved.tasks[frameAt] {
+	for _, task := range saved.at(frameAt).tasks {
 		n, ok := fl.find(task.Node)
 		if !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
@@ -161,7 +161,7 @@ func innerFrames(saved *checkpoint, place string, fanOut bool) []string {
 		return []string{place}
 	}
 	var frames []string
-	for _, part := range saved.below[place] {
+	for _, part := range saved.at(place).below {
 		at, ok := strings.CutPrefix(part, partFrame)
 		if outer, _ := cutPlace(at); ok && outer == place {
 			frames = append(frames, at)

@@ -381,3 +381,21 @@ func TestAsk_AfterTheNodeHasReturnedIsRefused(t *testing.T) {
 	_, err = fermata.Do(leaked, "late", func(context.Context) (int, error) { return 1, nil })
 	wantErr(t, err, fermata.ErrEnded)
 }
+
+func TestInterrupt_WhatTheCallerDoesToTheDataStaysWithTheCaller(t *testing.T) {
+	var c counter
+	h := newHarness(t, oneNode(ask(&c, "node", fieldA)))
+	_, err := h.start(notes{})
+	inspect := func() *fermata.InterruptCtx {
+		snapshot, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snapshot.Interrupts[0]
+	}
+	copy(h.waits(err)[0].Data, "XXXXXXX")
+	copy(inspect().Data, "XXXXXXX") // the store may hand out the very bytes that it keeps
+	if got := string(inspect().Data); got != `"node?"` {
+		t.Fatalf("the stored question is now %s", got)
+	}
+}

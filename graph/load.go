@@ -1,11 +1,13 @@
 package graph
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -14,7 +16,7 @@ import (
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
 	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
 	var err error
-	if s.loaded != nil && s.loaded.frames[place] != nil {
+	if s.loaded != nil && s.loaded.at(place).frame != nil {
 		err = f.load(s.loaded)
 	} else {
 		err = f.start(input)
@@ -28,7 +30,7 @@ func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S
 
 // load restores the frame and readies what has been answered.
 func (f *frame[S]) load(saved *checkpoint) error {
-	sf := saved.frames[f.names.Place]
+	sf := saved.at(f.names.Place).frame
 	if sf.Graph != f.flow.name {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
 	}
@@ -148,13 +150,14 @@ type stateLoader[S any] struct {
 	saved      *checkpoint
 	frameSaved *savedFrame
 	changed    bool // the state had another shape when it was saved
-	states     map[int64]*S
+	states     few.Map[int64, *S]
 }
 
 // fields sets up the frame's fields. Those that this program does not know are kept for one that does.
 func (l *stateLoader[S]) fields() error {
 	f := l.frame
 	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
+	all := make([]revision, 0, 2*len(f.fields)) // room for the revisions of all fields: most have one
 	for _, sf := range l.frameSaved.Fields {
 		if len(sf.Revs) == 0 {
 			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.names.Address, sf.Name)
@@ -165,7 +168,9 @@ func (l *stateLoader[S]) fields() error {
 			continue
 		}
 		f.fields[i].by = sf.By
-		f.fields[i].revs = sf.revisions()
+		start := len(all)
+		all = append(all, sf.Revs...)
+		f.fields[i].revs = all[start:len(all):len(all)]
 	}
 	for i := range f.fields {
 		if f.fields[i].revs == nil { // the field is new in this program
@@ -195,9 +200,9 @@ func (l *stateLoader[S]) saveAnew() {
 		}
 	}
 	for _, sf := range f.extra {
-		for _, clock := range sf.Revs {
-			if sf.small(clock) == nil {
-				f.remove(l.partName(sf.Name, clock))
+		for _, rev := range sf.Revs {
+			if rev.saved {
+				f.remove(l.partName(sf.Name, rev.clock))
 			}
 		}
 	}
@@ -206,38 +211,30 @@ func (l *stateLoader[S]) saveAnew() {
 
 // at reads the state as it was at that clock.
 func (l *stateLoader[S]) at(clock int64) (*S, error) {
-	if state := l.states[clock]; state != nil {
+	if state := l.states.Get(clock); state != nil {
 		return state, nil
 	}
-	values, err := l.values(clock)
-	if err != nil {
-		return nil, err
+	state, err := l.decode(clock, nil, 0)
+	if err == nil {
+		l.states.Set(clock, state)
 	}
-	state, err := l.decode(values)
-	if err != nil {
-		return nil, err
-	}
-	if l.states == nil {
-		l.states = make(map[int64]*S)
-	}
-	l.states[clock] = state
-	return state, nil
+	return state, err
 }
 
-// values is the saved form of the state at that clock.
-func (l *stateLoader[S]) values(clock int64) (Fields, error) {
-	values := make(Fields, len(l.frameSaved.Fields))
-	for _, sf := range l.frameSaved.Fields {
-		rev, data := sf.at(clock)
-		if data == nil {
-			var ok bool
-			if data, ok = l.saved.parts[l.partName(sf.Name, rev)]; !ok {
-				return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, rev)
-			}
-		}
-		values[sf.Name] = data
+// value is the saved form of a field at that clock, or of the result of a task if it is among the fields that it changed.
+func (l *stateLoader[S]) value(sf *savedField, clock int64, changed []string, rev int64) ([]byte, error) {
+	part := sf.at(clock)
+	if slices.Contains(changed, sf.Name) {
+		part = revision{clock: rev}
 	}
-	return values, nil
+	if part.data != nil {
+		return part.data, nil
+	}
+	data, ok := l.saved.part(l.partName(sf.Name, part.clock))
+	if !ok {
+		return nil, fmt.Errorf("%w: %s: field %q of clock %d is missing", ErrCorrupt, l.frame.names.Address, sf.Name, part.clock)
+	}
+	return data, nil
 }
 
 func (l *stateLoader[S]) partName(name string, rev int64) string {
@@ -247,20 +244,57 @@ func (l *stateLoader[S]) partName(name string, rev int64) string {
 	return (&field{part: fieldPart(name)}).partName(rev, l.frame.names.Place)
 }
 
-func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
-	defer safely.Recover(&err) // in the migration
-	f := l.frame
-	if l.changed && f.flow.migrate != nil {
-		if err := f.flow.migrate(values); err != nil {
-			return nil, fmt.Errorf("graph: %s: migrating the state: %w", f.names.Address, err)
+// decode reads the state as it was at that clock, with the fields that a task changed as they are in its result.
+func (l *stateLoader[S]) decode(clock int64, changed []string, rev int64) (*S, error) {
+	if l.changed && l.frame.flow.migrate != nil {
+		return l.migrate(clock, changed, rev)
+	}
+	state := new(S)
+	for k := range l.frameSaved.Fields {
+		sf := &l.frameSaved.Fields[k]
+		i, known := l.frame.flow.shape.byName[sf.Name]
+		if !known {
+			continue
+		}
+		data, err := l.value(sf, clock, changed, rev)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.set(state, i, data); err != nil {
+			return nil, err
 		}
 	}
+	return state, nil
+}
+
+func (l *stateLoader[S]) set(state *S, i int, data []byte) error {
+	fd := &l.frame.flow.shape.fields[i]
+	if err := decodeField(l.frame.flow.shape, fd, state, data); err != nil {
+		return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, l.frame.names.Address, fd.name, err)
+	}
+	return nil
+}
+
+// migrate is decode for a state of an earlier form.
+func (l *stateLoader[S]) migrate(clock int64, changed []string, rev int64) (state *S, err error) {
+	values := make(Fields, len(l.frameSaved.Fields))
+	for k := range l.frameSaved.Fields {
+		sf := &l.frameSaved.Fields[k]
+		data, err := l.value(sf, clock, changed, rev)
+		if err != nil {
+			return nil, err
+		}
+		values[sf.Name] = bytes.Clone(data) // the migration may change it where it stands
+	}
+	defer safely.Recover(&err)
+	if err := l.frame.flow.migrate(values); err != nil {
+		return nil, fmt.Errorf("graph: %s: migrating the state: %w", l.frame.names.Address, err)
+	}
 	state = new(S)
-	for i := range f.flow.shape.fields {
-		fd := &f.flow.shape.fields[i]
-		if data, ok := values[fd.name]; ok {
-			if err := decodeField(f.flow.shape, fd, state, data); err != nil {
-				return nil, fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, f.names.Address, fd.name, err)
+	for i := range l.frame.flow.shape.fields {
+		if data, ok := values[l.frame.flow.shape.fields[i].name]; ok {
+			if err := l.set(state, i, data); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -268,7 +302,7 @@ func (l *stateLoader[S]) decode(values Fields) (state *S, err error) {
 }
 
 func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
-	for _, st := range loader.saved.tasks[f.names.Place] {
+	for _, st := range loader.saved.at(f.names.Place).tasks {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
 			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(st.Node)))
@@ -304,21 +338,13 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 // result restores what a node had left when its step was cut off.
 func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
 	f := l.frame
-	values, err := l.values(t.at)
-	if err != nil {
-		return err
-	}
 	for _, name := range st.Changed {
-		data, ok := l.saved.parts[l.partName(name, st.Rev)]
-		if !ok {
-			return fmt.Errorf("%w: %s: the result's field %q is missing", ErrCorrupt, t.place, name)
-		}
 		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
 			return f.flow.changed(f.sess.Run(), fmt.Sprintf("%s with a result in field %q", t.place, name))
 		}
-		values[name] = data
 	}
-	if t.result, err = l.decode(values); err != nil {
+	var err error
+	if t.result, err = l.decode(t.at, st.Changed, st.Rev); err != nil {
 		return err
 	}
 	t.rev, t.written = st.Rev, !l.changed

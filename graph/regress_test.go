@@ -12,7 +12,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/storetest"
 )
@@ -268,7 +267,7 @@ func TestChanged_AResultThatWasNotMergedMigratesToo(t *testing.T) {
 		N   int
 	}
 	faulty := storetest.NewFaulty(memory.New())
-	st := &watched{Checkpoints: faulty, part: "task node:a#1", text: []byte(`"finished"`), saved: make(chan struct{})}
+	st := &watched{Checkpoints: faulty, t: t, part: "task node:a#1", text: []byte(`"finished"`), saved: make(chan struct{})}
 	g1 := graph.New[before]("g")
 	g1.Node("a", func(_ context.Context, s before) (before, error) { s.Old = "work of a"; return s, nil })
 	g1.Node("b", func(_ context.Context, s before) (before, error) {
@@ -389,13 +388,9 @@ func TestLoad_AMissingTaskOrInterruptIsNoticed(t *testing.T) {
 	whole := h.parts()
 	for part := range whole {
 		h.st = memory.New()
-		var delta store.Delta
-		for name, data := range whole {
-			if name != part {
-				delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
-			}
-		}
-		if _, err := h.st.Save(t.Context(), storeKey(h.run), 0, delta); err != nil {
+		rest := maps.Clone(whole)
+		delete(rest, part)
+		if _, err := h.st.Save(t.Context(), storeKey(h.run), 0, put(rest)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := h.answer(open, "a?", "x")

@@ -137,19 +137,15 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 		return zero, fl.changed(run, missing...)
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
-	if targets == nil {
-		targets = make(map[string]any)
-	}
-	for id, answer := range s.options.answers {
-		if _, twice := targets[id]; twice {
+	for id := range targets {
+		if _, twice := s.options.answers[id]; twice {
 			s.twice = append(s.twice, id)
 		}
-		targets[id] = answer
 	}
 	if len(s.twice) > 0 {
 		return zero, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
 	}
-	checked, err := s.check(targets, fl)
+	checked, err := s.check(fl, targets, s.options.answers)
 	if err != nil {
 		return zero, err
 	}
@@ -178,7 +174,7 @@ func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, e
 	if loaded.head.Graph != fl.name {
 		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
 	}
-	if loaded.frames[""] == nil { // without it the run would begin anew
+	if loaded.at("").frame == nil { // without it the run would begin anew
 		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partFrame)
 	}
 	return newSession(o, run, loaded), nil

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -26,21 +26,22 @@ type session struct {
 	options
 	naming sync.Once
 	run    string
-	loaded *checkpoint       // nil for a new run
-	places map[string]*about // what was open, and what is answered now, at and below each place
+	loaded *checkpoint            // nil for a new run
+	places few.Map[string, about] // what was open, and what is answered now, at and below each place
 
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the rest
 	head   head
-	// version is that of the last save; staged is what changed since. A nil value removes the part.
+	// version is that of the last save, staged what changed since, headed whether the head did.
 	version  int64
-	staged   map[string][]byte
+	staged   []change
+	headed   bool
+	ledger   ledger
 	frames   []stager          // at work
 	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
-	records  map[string]*visit.Record
-	info     map[string]any
+	records  few.Map[string, *visit.Record]
 	bad      []*fermata.AnswerError
 	broken   error
 }
@@ -62,11 +63,9 @@ var _ visit.Host = (*session)(nil)
 
 func newSession(o options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded}
-	if o.store != nil {
-		s.staged = make(map[string][]byte)
-	}
 	if loaded != nil {
 		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
+		s.ledger.load(loaded)
 	}
 	return s
 }
@@ -104,22 +103,18 @@ func (s *session) Put(ctx context.Context, v *visit.Visit, part string, data []b
 }
 
 func (s *session) Open(place string) []*visit.Record {
-	if a := s.places[place]; a != nil {
-		return a.open
-	}
-	return nil
+	return s.places.Get(place).open
 }
 
 func (s *session) Fresh(place string) bool {
-	a := s.places[place]
-	return a != nil && a.fresh
+	return s.places.Get(place).fresh
 }
 
 // survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
 func (s *session) survey() {
-	s.places = make(map[string]*about)
-	open := make([]*visit.Record, 0, len(s.records))
-	for _, r := range s.records {
+	s.places.Clear()
+	open := make([]*visit.Record, 0, s.records.Len())
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open || r.Fresh {
 			open = append(open, r)
 		}
@@ -127,11 +122,7 @@ func (s *session) survey() {
 	slices.SortFunc(open, visit.Compare)
 	for _, r := range open {
 		for place := r.Place(); place != ""; place, _ = cutPlace(place) {
-			a := s.places[place]
-			if a == nil {
-				a = new(about)
-				s.places[place] = a
-			}
+			a := s.places.At(place)
 			if r.Status == visit.Open {
 				a.open = append(a.open, r)
 			} else {
@@ -154,9 +145,7 @@ func (s *session) put(changes ...change) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range changes {
-		s.staged[c.part] = c.data
-	}
+	s.staged = append(s.staged, changes...)
 }
 
 func (s *session) join(f stager) {
@@ -192,20 +181,17 @@ func (s *session) setStatus(status Status, failure error) {
 	if failure != nil {
 		s.head.Error = failure.Error()
 	}
-	s.staged[partRun] = s.head.encode()
+	s.headed = true
 }
 
-// keep remembers an interrupt and returns its stored form.
+// keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
 func (s *session) keep(r *visit.Record, info any) change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info != nil {
-		s.setInfo(r.ID, info)
+		r.Info = info
 	}
-	if s.records == nil {
-		s.records = make(map[string]*visit.Record)
-	}
-	s.records[r.ID] = r
+	s.records.Set(r.ID, r)
 	return change{partInterrupt + r.ID, r.Encode()}
 }
 
@@ -213,14 +199,7 @@ func (s *session) keep(r *visit.Record, info any) change {
 func (s *session) show(id string, info any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.setInfo(id, info)
-}
-
-func (s *session) setInfo(id string, info any) {
-	if s.info == nil {
-		s.info = make(map[string]any)
-	}
-	s.info[id] = info
+	s.records.Get(id).Info = info
 }
 
 // refused notes answers that the code which had asked could not use.
@@ -276,17 +255,14 @@ func (s *session) take() (store.Delta, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var delta store.Delta
-	delta.Put = make([]store.Part, 0, len(s.staged))
-	for part, data := range s.staged {
-		if data == nil {
-			delta.Delete = append(delta.Delete, part)
-		} else {
-			delta.Put = append(delta.Put, store.Part{Name: part, Data: data})
-		}
+	for _, c := range s.staged {
+		s.ledger.set(c)
 	}
 	clear(s.staged)
-	return delta, nil
+	s.staged = s.staged[:0]
+	s.ledger.stale = s.ledger.stale || s.headed
+	s.headed = false
+	return s.ledger.delta(&s.head), nil
 }
 
 // inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
@@ -312,7 +288,7 @@ func (s *session) inside(place string) (changes []change, open []*visit.Record) 
 	}
 	s.mu.Unlock()
 	if s.loaded != nil {
-		parts = append(parts, s.loaded.below[place]...)
+		parts = append(parts, s.loaded.at(place).below...)
 	}
 	for _, part := range parts {
 		changes = append(changes, change{part: part})
@@ -331,7 +307,7 @@ func (s *session) below(place string) []*visit.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record
-	for _, r := range s.records {
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open && r.Visit != place && visit.Below(r.Visit, place) {
 			open = append(open, r)
 		}
@@ -342,7 +318,7 @@ func (s *session) below(place string) []*visit.Record {
 // abandoned lists the open interrupts of graphs inside a visit that its node, which waits for these signals, no longer runs,
 // and the parts of those graphs: if the node comes back to one, it begins anew.
 func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visit.Record, parts []string) {
-	if s.loaded == nil || len(s.loaded.below[place]) == 0 {
+	if s.loaded == nil || len(s.loaded.at(place).below) == 0 {
 		return nil, nil
 	}
 	asked := make(map[string]bool, len(signals))
@@ -363,8 +339,8 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 		if frame == "" || running[frame] {
 			continue
 		}
-		for _, part := range s.loaded.below[place] {
-			if visit.Below(partPlace(part), frame) {
+		for _, part := range s.loaded.at(place).below {
+			if _, at := partWord(part); visit.Below(at, frame) {
 				parts = append(parts, part)
 			}
 		}
@@ -373,24 +349,32 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 	return open, parts
 }
 
-// check looks at what the caller gave for each interrupt, and returns it as JSON. Nothing is changed by it.
-func (s *session) check(targets map[string]any, root subgraph) (map[string]json.RawMessage, error) {
-	checked := make(map[string]json.RawMessage, len(targets))
-	for id, answer := range targets {
-		r := s.records[id]
-		switch {
-		case r == nil:
-			return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
-		case r.Status == visit.Answered:
-			return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
-		case r.Status == visit.Withdrawn:
-			return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
+// answered is an interrupt with the answer that it gets, as JSON.
+type answered struct {
+	record *visit.Record
+	answer json.RawMessage
+}
+
+// check looks at what the caller gave for each interrupt. Nothing is changed by it.
+func (s *session) check(root subgraph, given ...map[string]any) ([]answered, error) {
+	var checked []answered
+	for _, answers := range given {
+		for id, answer := range answers {
+			r := s.records.Get(id)
+			switch {
+			case r == nil:
+				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
+			case r.Status == visit.Answered:
+				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
+			case r.Status == visit.Withdrawn:
+				return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
+			}
+			data, err := s.checkOne(r, answer, root)
+			if err != nil {
+				return nil, err
+			}
+			checked = append(checked, answered{r, data})
 		}
-		data, err := s.checkOne(r, answer, root)
-		if err != nil {
-			return nil, err
-		}
-		checked[id] = data
 	}
 	return checked, nil
 }
@@ -434,11 +418,10 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 }
 
 // accept writes the answers down. They are durable before anything runs on them.
-func (s *session) accept(ctx context.Context, answers map[string]json.RawMessage) error {
-	for id, answer := range answers {
-		r := s.records[id]
-		r.Status, r.Answer, r.Fresh = visit.Answered, bytes.Clone(answer), true
-		s.put(s.keep(r, nil))
+func (s *session) accept(ctx context.Context, answers []answered) error {
+	for _, a := range answers {
+		a.record.Status, a.record.Answer, a.record.Fresh = visit.Answered, a.answer, true
+		s.put(s.keep(a.record, nil))
 	}
 	s.survey()
 	s.setStatus(StatusRunning, nil)
@@ -454,7 +437,7 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record
-	for _, r := range s.records {
+	for _, r := range s.records.All() {
 		if r.Status == visit.Open && !r.Composite {
 			open = append(open, r)
 		}
@@ -472,6 +455,5 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames, s.changed = nil, nil
-	clear(s.staged)
+	s.frames, s.changed, s.staged = nil, nil, nil
 }

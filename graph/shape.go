@@ -267,7 +267,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 		if !utf8.ValidString(text) {
 			return nil, errNotUTF8
 		}
-		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/32), text), nil
+		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/16), text), nil
 	case reflect.Bool:
 		return strconv.AppendBool(nil, value.Bool()), nil
 	case reflect.Int:

@@ -11,35 +11,33 @@ func (f *frame[S]) stage() error {
 		return nil // what is left of it has been removed with the visit that it was in
 	}
 	changes := f.pending
+	var err error
 	for _, t := range f.changed {
 		t.listed = false
 		if !t.dirty {
 			continue
 		}
-		c, err := f.stageTask(t)
-		if err != nil {
+		if changes, err = f.stageTask(t, changes); err != nil {
 			return err
 		}
-		changes = append(changes, c...)
 	}
 	if f.dirty {
-		c, err := f.stageState()
-		if err != nil {
+		if changes, err = f.stageState(changes); err != nil {
 			return err
 		}
-		changes = append(changes, c...)
 	}
-	f.pending, f.changed, f.dirty = nil, nil, false
 	f.sess.put(changes...)
+	clear(changes)
+	clear(f.changed)
+	f.pending, f.changed, f.dirty = changes[:0], f.changed[:0], false
 	return nil
 }
 
-func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
+func (f *frame[S]) stageTask(t *task[S], changes []change) ([]change, error) {
 	saved := savedTask{Node: f.flow.nodes[t.node].name, Visit: t.visit, Seq: t.seq, At: t.at, Status: t.status, Attempt: t.attempt}
-	var changes []change
 	if t.status == taskFinished {
 		var err error
-		if changes, err = f.stageResult(t, &saved); err != nil {
+		if changes, err = f.stageResult(t, &saved, changes); err != nil {
 			return nil, err
 		}
 	}
@@ -48,7 +46,7 @@ func (f *frame[S]) stageTask(t *task[S]) ([]change, error) {
 }
 
 // stageResult stages what a node left that has finished before its siblings.
-func (f *frame[S]) stageResult(t *task[S], saved *savedTask) (changes []change, err error) {
+func (f *frame[S]) stageResult(t *task[S], saved *savedTask, changes []change) ([]change, error) {
 	saved.Rev = t.rev
 	if t.data == nil {
 		t.data = make([][]byte, len(t.changed))
@@ -56,6 +54,7 @@ func (f *frame[S]) stageResult(t *task[S], saved *savedTask) (changes []change, 
 	for k, i := range t.changed {
 		fd := &f.flow.shape.fields[i]
 		if t.data[k] == nil {
+			var err error
 			if t.data[k], err = encodeField(f.flow.shape, fd, t.result); err != nil {
 				return nil, f.unsavable(err)
 			}
@@ -72,34 +71,14 @@ func (f *frame[S]) unsavable(err error) error {
 }
 
 // stageState stages the frame itself and the values of fields that are new or gone.
-func (f *frame[S]) stageState() ([]change, error) {
-	changes := make([]change, 0, 4)
+func (f *frame[S]) stageState(changes []change) ([]change, error) {
 	for i := range f.fields {
 		var err error
 		if changes, err = f.stageField(i, changes); err != nil {
 			return nil, err
 		}
 	}
-	w := newFrameWriter(f.flow.name, f.flow.print, f.flow.shape.print, f.clock)
-	w.fields(func(field func(name string, revs []revision, by string)) {
-		for i := range f.fields {
-			field(f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
-		}
-		for _, sf := range f.extra {
-			field(sf.Name, sf.revisions(), sf.By)
-		}
-	})
-	w.visits(func(visits func(node string, times int)) {
-		for n, times := range f.visits {
-			if times > 0 {
-				visits(f.flow.nodes[n].name, times)
-			}
-		}
-		for _, v := range f.former {
-			visits(v.Node, v.Times)
-		}
-	})
-	return append(changes, change{partFrame + f.names.Place, w.end(f.nodeNames(f.next), f.nodeNames(f.again), f.live(), f.done)}), nil
+	return append(changes, change{partFrame + f.names.Place, f.encode()}), nil
 }
 
 func (f *frame[S]) nodeNames(nodes []int) (names []string) {

@@ -37,8 +37,8 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	v, out := &e.visit, &e.out
 	v.Init(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
-		saved := f.sess.loaded
-		v.Restore(t.place, saved.records[t.place], saved.journal[t.place])
+		saved := f.sess.loaded.at(t.place)
+		v.Restore(t.place, saved.records, saved.journal)
 	}
 	inner, scope := v.Enter(ctx)
 	err := f.call(inner, n, t, out)
@@ -102,7 +102,7 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 	defer f.mu.Unlock()
 	t.attempt++
 	f.touchTask(t)
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
 			f.keep(r, nil)
 		}
@@ -157,7 +157,7 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 		r.Status = visit.Withdrawn
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		if r.Fresh && r.Status != visit.Withdrawn {
 			r.Fresh = false
 			f.keep(r, nil)
@@ -201,7 +201,7 @@ func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error
 // forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
 // called with the lock held.
 func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		status, err := lastStatus(r)
 		if err != nil {
 			return err

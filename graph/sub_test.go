@@ -98,11 +98,7 @@ func TestSub_NothingOfItIsLeftInTheStoreWhenItIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := h.st.Load(t.Context(), storeKey(h.run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for part := range saved.Parts {
+	for part := range h.parts() {
 		if strings.Contains(part, "node:") {
 			t.Errorf("%s is left", part)
 		}

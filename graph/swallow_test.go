@@ -187,12 +187,12 @@ func TestAsk_WithTheContextOfAnotherNodeIsRefused(t *testing.T) {
 	}
 }
 
-// parts is what the store holds of the run.
+// parts is what the store holds of the run, each part on its own.
 func (h *harness[S]) parts() map[string][]byte {
 	h.t.Helper()
 	saved, err := h.st.Load(h.t.Context(), storeKey(h.run))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return saved.Parts
+	return unpack(h.t, saved.Parts)
 }

@@ -23,12 +23,12 @@ func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
 	if err != nil {
 		address = nil // a corrupt address does not hide the question
 	}
-	ic := &fermata.InterruptCtx{ID: r.ID, Address: address, Kind: r.Kind, Info: v.session.info[r.ID], Data: r.Data, IsRootCause: !r.Composite}
+	ic := &fermata.InterruptCtx{ID: r.ID, Address: address, Kind: r.Kind, Info: r.Info, Data: bytes.Clone(r.Data), IsRootCause: !r.Composite}
 	if ic.Info == nil {
 		ic.Info = v.stored(r)
 	}
 	v.seen[r.ID] = ic
-	if parent := v.session.records[r.Parent]; parent != nil {
+	if parent := v.session.records.Get(r.Parent); parent != nil {
 		ic.Parent = v.interrupt(parent)
 	} else {
 		ic.Parent = v.around(address)

@@ -26,6 +26,9 @@ type Key struct {
 }
 
 // Part is one named piece of a checkpoint. Names are arbitrary non-empty byte strings.
+//
+// Data does not change any more once it was handed to a store or came from one: a store may keep the very bytes that it was
+// given, and may hand them out to everybody who loads the checkpoint.
 type Part struct {
 	Name string
 	Data []byte
@@ -35,7 +38,7 @@ type Part struct {
 type Checkpoint struct {
 	// Version is 1 after the first save and grows by one with each.
 	Version int64
-	// Parts holds every part by name. The caller owns the map and the bytes.
+	// Parts holds every part by name. The caller owns the map; the bytes must not be changed, see [Part].
 	Parts map[string][]byte
 }
 

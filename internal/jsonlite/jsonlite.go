@@ -11,11 +11,20 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
 const hexDigits = "0123456789abcdef"
+
+// plain are the bytes that stand in a JSON string as they are and mean nothing.
+var plain = func() (is [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		is[c] = c != '"' && c != '\\'
+	}
+	return is
+}()
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
 func AppendString(dst []byte, s string) []byte {
@@ -23,7 +32,7 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		if plain[c] {
 			i++
 			continue
 		}
@@ -51,10 +60,11 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// Object writes the members of one object.
+// Object writes one object, member by member. Where a member's name may be any text, the method says so; all other names are
+// words of ours, which need no escapes.
 type Object struct{ buf []byte }
 
-var objects = sync.Pool{New: func() any { return &Object{buf: make([]byte, 0, 512)} }}
+var objects = sync.Pool{New: func() any { return &Object{buf: make([]byte, 0, 1<<10)} }}
 
 // NewObject begins an object.
 func NewObject() *Object {
@@ -72,17 +82,16 @@ func (o *Object) End() []byte {
 	return data
 }
 
-// Append writes a member whose value append adds to the buffer.
-func (o *Object) Append(name string, value func(buf []byte) []byte) {
-	o.name(name)
-	o.buf = value(o.buf)
+// next writes what stands between two members or items.
+func (o *Object) next() {
+	if last := o.buf[len(o.buf)-1]; last != '{' && last != '[' {
+		o.buf = append(o.buf, ',')
+	}
 }
 
 func (o *Object) name(name string) {
-	if len(o.buf) > 1 {
-		o.buf = append(o.buf, ',')
-	}
-	o.buf = append(AppendString(o.buf, name), ':')
+	o.next()
+	o.buf = append(append(append(o.buf, '"'), name...), '"', ':')
 }
 
 // String writes a member; an empty one is left out.
@@ -122,19 +131,55 @@ func (o *Object) Strings(name string, values []string) {
 	if len(values) == 0 {
 		return
 	}
-	o.name(name)
-	for i, value := range values {
-		o.buf = AppendString(append(o.buf, separator(i)), value)
+	o.OpenList(name)
+	for _, value := range values {
+		o.next()
+		o.buf = AppendString(o.buf, value)
 	}
-	o.buf = append(o.buf, ']')
+	o.CloseList()
 }
 
-func separator(i int) byte {
-	if i == 0 {
-		return '['
-	}
-	return ','
+// OpenList begins a list, which Item continues and CloseList ends.
+func (o *Object) OpenList(name string) {
+	o.name(name)
+	o.buf = append(o.buf, '[')
 }
+
+// Item writes an item of a list.
+func (o *Object) Item(value int64) {
+	o.next()
+	o.buf = strconv.AppendInt(o.buf, value, 10)
+}
+
+// CloseList ends a list.
+func (o *Object) CloseList() { o.buf = append(o.buf, ']') }
+
+// Open begins a member that is an object itself: what follows are its members, until Close.
+func (o *Object) Open(name string) {
+	o.name(name)
+	o.buf = append(o.buf, '{')
+}
+
+// OpenAny is Open with a name that may be any text.
+func (o *Object) OpenAny(name string) {
+	o.AnyName(name)
+	o.buf = append(o.buf, '{')
+}
+
+// Close ends what Open or OpenAny began.
+func (o *Object) Close() { o.buf = append(o.buf, '}') }
+
+// AnyName writes the name of a member, which may be any text; Value writes the rest of it.
+func (o *Object) AnyName(name string) {
+	o.next()
+	o.buf = append(AppendString(o.buf, name), ':')
+}
+
+// Value writes the value of a member as JSON.
+func (o *Object) Value(value []byte) { o.buf = append(o.buf, value...) }
+
+// IntValue writes the value of a member.
+func (o *Object) IntValue(value int64) { o.buf = strconv.AppendInt(o.buf, value, 10) }
 
 // ErrSyntax says that something is not JSON, or not of the form that was expected.
 var ErrSyntax = errors.New("not the JSON that was expected")
@@ -142,12 +187,27 @@ var ErrSyntax = errors.New("not the JSON that was expected")
 // Reader reads one record. The first error ends it; Err returns it.
 type Reader struct {
 	data []byte
+	text string // data once more if it is small: then the strings in it are parts of one string, and cost nothing
 	pos  int
 	err  error
 }
 
+// maxText is up to how much data is made one string. More would keep all of it in memory for the sake of one name in it.
+const maxText = 4 << 10
+
 // NewReader reads data, which it does not copy.
 func NewReader(data []byte) *Reader { return &Reader{data: data} }
+
+// stringAt returns what stands between two places as a string.
+func (r *Reader) stringAt(start, end int) string {
+	if len(r.data) > maxText {
+		return string(r.data[start:end])
+	}
+	if r.text == "" {
+		r.text = string(r.data)
+	}
+	return r.text[start:end]
+}
 
 // Err returns what was wrong, data after the record included.
 func (r *Reader) Err() error {
@@ -164,6 +224,15 @@ func (r *Reader) Fail() {
 	}
 	r.pos = len(r.data)
 }
+
+// Pos is how far the reader is, and Since what it has read from there on.
+func (r *Reader) Pos() int {
+	r.space()
+	return r.pos
+}
+
+// Since returns the bytes from an earlier Pos to here.
+func (r *Reader) Since(pos int) []byte { return r.data[pos:r.pos:r.pos] }
 
 func (r *Reader) space() {
 	for r.pos < len(r.data) {
@@ -235,7 +304,7 @@ func (r *Reader) String() string {
 	}
 	escape := bytes.IndexByte(raw, '\\')
 	if escape < 0 && utf8.Valid(raw) {
-		return string(raw)
+		return r.stringAt(r.pos-1-len(raw), r.pos-1)
 	}
 	if text, ok := unescape(raw, escape); ok {
 		return text
@@ -252,32 +321,37 @@ func unescape(raw []byte, i int) (string, bool) {
 	if i < 0 {
 		return "", false
 	}
-	text := make([]byte, 0, len(raw))
+	var text strings.Builder
+	text.Grow(len(raw))
 	for i >= 0 {
 		if i+1 >= len(raw) {
 			return "", false
 		}
-		text = append(text, raw[:i]...)
+		text.Write(raw[:i])
 		switch raw[i+1] {
 		case '"', '\\':
-			text = append(text, raw[i+1])
+			text.WriteByte(raw[i+1])
 		case 'n':
-			text = append(text, '\n')
+			text.WriteByte('\n')
 		default:
 			return "", false
 		}
 		raw = raw[i+2:]
 		i = bytes.IndexByte(raw, '\\')
 	}
-	text = append(text, raw...)
-	return string(text), utf8.Valid(text)
+	text.Write(raw)
+	return text.String(), utf8.ValidString(text.String())
 }
 
 // quoted returns what stands between the quotes of the string that comes next, and skips it.
 func (r *Reader) quoted() []byte {
 	r.expect('"')
 	for i := r.pos; i < len(r.data); i++ {
-		switch c := r.data[i]; {
+		c := r.data[i]
+		if plain[c] {
+			continue
+		}
+		switch {
 		case c == '"':
 			raw := r.data[r.pos:i]
 			r.pos = i + 1
@@ -300,8 +374,8 @@ func (r *Reader) Int() int64 {
 	for r.pos < len(r.data) && (r.data[r.pos] == '-' || '0' <= r.data[r.pos] && r.data[r.pos] <= '9') {
 		r.pos++
 	}
-	raw := string(r.data[start:r.pos])
-	n, err := strconv.ParseInt(raw, 10, 64)
+	raw := r.data[start:r.pos]
+	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || raw[0] == '0' && len(raw) > 1 || raw[0] == '-' && raw[1] == '0' {
 		r.Fail()
 	}
@@ -327,6 +401,9 @@ func (r *Reader) Raw() []byte {
 		return nil
 	}
 	raw := r.data[start:r.pos:r.pos]
+	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return raw // a string without escapes has been looked at already
+	}
 	if !json.Valid(raw) {
 		r.pos = start
 		r.Fail()

@@ -27,8 +27,7 @@ func (r *Record) Encode() []byte {
 }
 
 // Decode reads what Encode wrote. Members it does not know are passed over.
-func (r *Record) Decode(data []byte) error {
-	in := jsonlite.NewReader(data)
+func (r *Record) Decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
 		case "id":
@@ -63,5 +62,4 @@ func (r *Record) Decode(data []byte) error {
 			in.Raw()
 		}
 	})
-	return in.Err()
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
@@ -49,6 +52,9 @@ type Record struct {
 	Answer json.RawMessage
 	Fresh  bool
 
+	// Info is the question as the Go value that was asked, if it was asked in this process. It is not stored.
+	Info any
+
 	// used tells whether the current entry got the answer. It is not stored.
 	used bool
 }
@@ -89,19 +95,19 @@ type BadAnswer struct {
 }
 
 // Ask looks for the answer to a question of some kind at this place. It returns the answered record, or the signal with
-// which the node must stop. The same question asked for the nth time at one place in one visit is the same interrupt.
-func (s *Scope) Ask(kind, digest string, data json.RawMessage, info any) (*Record, *Signal, error) {
+// which the node must stop. key is the same for the same question; asked for the nth time at one place in one visit it is the
+// same interrupt.
+func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, *Signal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return nil, nil, ErrEnded
 	}
 	m := s.memory()
-	key := kind + "." + digest
 	if n := m.count(slot{s.Rel, key}); n > 1 {
 		key += order(n)
 	}
-	r := m.records[slot{s.Rel, key}]
+	r := m.records.Get(slot{s.Rel, key})
 	if r == nil {
 		r = s.newRecord(key, kind)
 		r.Data = data
@@ -199,7 +205,7 @@ func (s *Scope) last() (*Record, int) {
 	if s.mem == nil {
 		return nil, 0
 	}
-	for r := s.mem.records[slot{s.Rel, order(1)}]; r != nil; r = s.mem.records[slot{s.Rel, order(n + 1)}] {
+	for r := s.mem.records.Get(slot{s.Rel, order(1)}); r != nil; r = s.mem.records.Get(slot{s.Rel, order(n + 1)}) {
 		last, n = r, n+1
 	}
 	return last, n
@@ -222,7 +228,7 @@ func (s *Scope) Interrupted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mem != nil {
-		for _, r := range s.mem.records {
+		for _, r := range s.mem.records.All() {
 			if r.Rel == s.Rel {
 				return true
 			}
@@ -236,7 +242,7 @@ func (s *Scope) Interrupted() bool {
 func (s *Scope) Refuse(id string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.mem.records {
+	for _, r := range s.mem.records.All() {
 		if r.ID == id && r.Status == Answered {
 			r.Status, r.Answer = Open, nil
 			s.mem.bad = append(s.mem.bad, &BadAnswer{ID: id, Err: err})
@@ -259,56 +265,58 @@ func (v *Visit) BadAnswers() []*BadAnswer {
 // Collect takes the error that a node returned apart. If every leaf is an interrupt it returns the signals; if any is not,
 // it returns nothing but plain, because a plain error wins. A legacy interrupt becomes one at this place.
 func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
-	for _, leaf := range leaves(nil, err) {
-		switch leaf := leaf.(type) {
-		case *Signal:
-			signals = append(signals, leaf)
-		case *Rerun:
-			signal, failed := s.rerun(leaf)
-			if failed != nil {
-				return nil, failed
-			}
-			signals = append(signals, signal)
-		default:
-			return nil, err
-		}
+	signals, failed := s.leaves(nil, err)
+	if failed == errPlain {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return signals, nil
 }
 
 // Waits reports whether err is nothing but the wish to wait.
 func Waits(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, leaf := range leaves(nil, err) {
-		switch leaf.(type) {
-		case *Signal, *Rerun:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// leaves lists the errors that err is made of.
-func leaves(found []error, err error) []error {
 	switch e := err.(type) {
 	case *Signal, *Rerun:
-		return append(found, err)
+		return true
 	case interface{ Unwrap() []error }:
-		if parts := e.Unwrap(); len(parts) > 0 {
-			for _, part := range parts {
-				found = leaves(found, part)
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Waits(part) })
+	case interface{ Unwrap() error }:
+		return Waits(e.Unwrap())
+	}
+	return false
+}
+
+// errPlain says that an error is not made of interrupts alone.
+var errPlain = errors.New("not an interrupt")
+
+// leaves appends the interrupts that err is made of.
+func (s *Scope) leaves(found []*Signal, err error) ([]*Signal, error) {
+	switch e := err.(type) {
+	case *Signal:
+		return append(found, e), nil
+	case *Rerun:
+		signal, failed := s.rerun(e)
+		return append(found, signal), failed
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		for _, part := range parts {
+			var failed error
+			if found, failed = s.leaves(found, part); failed != nil {
+				return nil, failed
 			}
-			return found
+		}
+		if len(parts) > 0 {
+			return found, nil
 		}
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			return leaves(found, inner)
+			return s.leaves(found, inner)
 		}
 	}
-	return append(found, err)
+	return nil, errPlain
 }
 
 func (s *Scope) rerun(legacy *Rerun) (*Signal, error) {
@@ -336,6 +344,9 @@ func Wait(signals []*Signal) error {
 
 // Flatten returns the signals and everything they bundle, outer ones first, each record once.
 func Flatten(signals []*Signal) []*Signal {
+	if len(signals) == 1 && signals[0].Subs == nil {
+		return signals
+	}
 	var flat []*Signal
 	seen := make(map[*Record]bool, len(signals))
 	var walk func([]*Signal)
@@ -361,8 +372,8 @@ func (v *Visit) Swallowed(returned []*Signal) error {
 	known := recordsOf(returned)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for r := range v.mem.handed {
-		if !known[r] {
+	for _, r := range v.mem.handed {
+		if _, ok := known.Lookup(r); !ok {
 			return swallowed(r)
 		}
 	}
@@ -373,10 +384,9 @@ func swallowed(r *Record) error {
 	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
 }
 
-func recordsOf(signals []*Signal) map[*Record]bool {
-	known := make(map[*Record]bool, len(signals))
+func recordsOf(signals []*Signal) (known few.Map[*Record, struct{}]) {
 	for _, s := range signals {
-		known[s.Record] = true
+		known.At(s.Record)
 	}
 	return known
 }
@@ -385,7 +395,7 @@ func recordsOf(signals []*Signal) map[*Record]bool {
 // an answer to the old question must not be taken for one to a later.
 func (v *Visit) Unused() []*Record {
 	var unused []*Record
-	for _, r := range v.Records() {
+	for r := range v.Records() {
 		if r.Status == Answered && r.Kind != "" && !r.used && !v.passedBy(r.Rel) {
 			unused = append(unused, r)
 		}
@@ -408,24 +418,24 @@ func (v *Visit) passedBy(rel string) bool {
 func (v *Visit) Left(returned []*Signal) []*Record {
 	known := recordsOf(returned)
 	var left []*Record
-	for _, r := range v.Records() {
-		if r.Status == Open && !known[r] {
+	for r := range v.Records() {
+		if _, ok := known.Lookup(r); !ok && r.Status == Open {
 			left = append(left, r)
 		}
 	}
 	return left
 }
 
-// Records returns every interrupt of this visit.
-func (v *Visit) Records() []*Record {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.mem == nil || len(v.mem.records) == 0 {
-		return nil
+// Records lists every interrupt of this visit. It is for after End, when no more are added.
+func (v *Visit) Records() iter.Seq[*Record] {
+	return func(yield func(*Record) bool) {
+		if v.mem == nil {
+			return
+		}
+		for _, r := range v.mem.records.All() {
+			if !yield(r) {
+				return
+			}
+		}
 	}
-	all := make([]*Record, 0, len(v.mem.records))
-	for _, r := range v.mem.records {
-		all = append(all, r)
-	}
-	return all
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/few"
 )
 
 // When says how soon a journal entry must be durable.
@@ -72,10 +74,10 @@ type Visit struct {
 // memory is what a visit knows, and what its current entry has used of that.
 type memory struct {
 	place   string // spelled out when somebody wants to know it
-	records map[slot]*Record
+	records few.Map[slot, *Record]
 	journal map[string]json.RawMessage // by part name
-	entered map[slot]int               // what was used in this entry, and how often
-	handed  map[*Record]bool           // interrupts that the code of this entry was told about
+	entered few.Map[slot, int]         // what was used in this entry, and how often
+	handed  []*Record                  // interrupts that the code of this entry was told about
 	skipped map[string]bool            // places that this entry did not go into
 	bad     []*BadAnswer
 }
@@ -106,12 +108,7 @@ func (v *Visit) memory() *memory {
 	return v.mem
 }
 
-func (m *memory) remember(r *Record) {
-	if m.records == nil {
-		m.records = make(map[slot]*Record)
-	}
-	m.records[slot{r.Rel, r.Key}] = r
-}
+func (m *memory) remember(r *Record) { m.records.Set(slot{r.Rel, r.Key}, r) }
 
 // Enter returns the context for the node's code, and the scope it stands for. It is called once.
 func (v *Visit) Enter(ctx context.Context) (context.Context, *Scope) {
@@ -271,11 +268,9 @@ func (s *Scope) Claim(what string) error {
 }
 
 func (m *memory) count(what slot) int {
-	if m.entered == nil {
-		m.entered = make(map[slot]int)
-	}
-	m.entered[what]++
-	return m.entered[what]
+	times := m.entered.At(what)
+	*times++
+	return *times
 }
 
 // DuplicateError says that one place was used twice in one stay at a node.
@@ -379,19 +374,14 @@ func (v *Visit) Hand(signals ...*Signal) {
 	}
 }
 
-func (m *memory) hand(r *Record) {
-	if m.handed == nil {
-		m.handed = make(map[*Record]bool)
-	}
-	m.handed[r] = true
-}
+func (m *memory) hand(r *Record) { m.handed = append(m.handed, r) }
 
 // Finish returns an error if the work at this place was told to wait and ends all the same.
 func (s *Scope) Finish() error {
 	at := s.At()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r := range s.mem.handed {
+	for _, r := range s.mem.handed {
 		if Below(r.Place(), at) {
 			return swallowed(r)
 		}

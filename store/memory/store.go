@@ -11,8 +11,8 @@
 package memory
 
 import (
-	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -27,8 +27,7 @@ type Store struct {
 	runs map[store.Key]*run
 }
 
-// run is one checkpoint. The bytes of a part are never written to once they are in the map; a save puts others in their
-// place. That is what allows Load to copy them after it has let go of the lock.
+// run is one checkpoint.
 type run struct {
 	version int64
 	parts   map[string][]byte
@@ -39,46 +38,18 @@ func New() *Store {
 	return &Store{runs: make(map[store.Key]*run)}
 }
 
-// Load returns a copy of the newest checkpoint, or [store.ErrNotFound].
+// Load returns the newest checkpoint, or [store.ErrNotFound].
 func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Checkpoint{}, err
 	}
-	var few [16]store.Part
-	version, shared, ok := s.snapshot(key, few[:0])
-	if !ok {
-		return store.Checkpoint{}, store.ErrNotFound
-	}
-	size := 0
-	for _, part := range shared {
-		size += len(part.Data)
-	}
-	// One allocation carries the copies of all parts. Each is cut off at its own end, so that a caller who appends to one
-	// part does not write into the next.
-	backing := make([]byte, 0, size)
-	parts := make(map[string][]byte, len(shared))
-	for _, part := range shared {
-		start := len(backing)
-		backing = append(backing, part.Data...)
-		parts[part.Name] = backing[start:len(backing):len(backing)]
-	}
-	return store.Checkpoint{Version: version, Parts: parts}, nil
-}
-
-// snapshot appends the parts to buf; their bytes are still those of the store. Copying them is left to the caller: a big
-// checkpoint must not hold up every other run.
-func (s *Store) snapshot(key store.Key, buf []store.Part) (version int64, parts []store.Part, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.runs[key]
 	if !ok {
-		return 0, nil, false
+		return store.Checkpoint{}, store.ErrNotFound
 	}
-	parts = slices.Grow(buf, len(r.parts))
-	for name, data := range r.parts {
-		parts = append(parts, store.Part{Name: name, Data: data})
-	}
-	return r.version, parts, true
+	return store.Checkpoint{Version: r.version, Parts: maps.Clone(r.parts)}, nil
 }
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints].
@@ -89,14 +60,6 @@ func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store
 	if !wellNamed(key, delta) {
 		return 0, store.ErrKey
 	}
-	// Copied before the lock is taken, for the same reason as in Load. Each part has an allocation of its own: in a shared
-	// one, a small part that stays would keep the memory of a big one that has long been replaced.
-	var few [8][]byte
-	copies := few[:0]
-	for _, part := range delta.Put {
-		copies = append(copies, bytes.Clone(part.Data))
-	}
-
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.runs[key]
@@ -110,8 +73,8 @@ func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store
 	for _, name := range delta.Delete {
 		delete(r.parts, name)
 	}
-	for i, part := range delta.Put {
-		r.parts[part.Name] = copies[i]
+	for _, part := range delta.Put {
+		r.parts[part.Name] = slices.Clip(part.Data) // so that nobody who appends to it writes where others read
 	}
 	r.version++
 	return r.version, nil

@@ -85,9 +85,7 @@ func testAliasIn(t *testing.T, s store.Checkpoints) {
 	if got := string(delta.Put[0].Data) + string(delta.Put[1].Data) + delta.Delete[0]; got != "aaaabbbbgone" {
 		t.Fatalf("Save changed what it was given: %q", got)
 	}
-	copy(delta.Put[0].Data, "XXXX")
-	_ = append(delta.Put[1].Data[:1], "YYY"...)
-	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a"
+	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a" // the lists are the caller's, only the bytes are not
 	wantStored(t, s, demo, want.at(2))
 }
 
@@ -96,17 +94,19 @@ func testAliasOut(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, want.delta())
 
 	first, second := mustLoad(t, s, demo), mustLoad(t, s, demo)
-	for name := range first.Parts { // appending to one part must not run into the next
+	for name := range first.Parts { // appending to one part must not run into the next, nor into what others append
 		_ = append(first.Parts[name], "overrun"...)
+		_ = append(second.Parts[name], "OVERRUN"...)
 	}
 	wantEqual(t, first, want.at(1))
-	copy(first.Parts["a"], "XXXX")
-	first.Parts["b"] = nil
+	first.Parts["b"] = nil // the map is the caller's
 	delete(first.Parts, "d")
 	first.Parts["e"] = []byte("new")
 
 	wantEqual(t, second, want.at(1))
 	wantStored(t, s, demo, want.at(1))
+	mustSave(t, s, demo, 1, parts{"a": "AAAA", "b": "longer than before"}.delta("d"))
+	wantEqual(t, second, want.at(1)) // a later save changes nothing that was handed out before
 }
 
 func testBigParts(t *testing.T, s store.Checkpoints) {

@@ -1,0 +1,104 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/fermata-go/fermata/internal/few"
+	"github.com/fermata-go/fermata/internal/jsonlite"
+	"github.com/fermata-go/fermata/store"
+)
+
+// The pack is the part "run": the head of the run and, as its member "parts", parts that are small. A wait with little
+// state is one part that way, written and read in one go. It is written again whole, so there is a limit to what goes in:
+// a save costs what changed, and a few kilobytes.
+const (
+	packSize = 4 << 10 // of everything in it
+	packItem = 512     // of one part in it
+)
+
+// ledger knows where each part of a run stands, in the pack or alone, and what the next save has to change there. A part that
+// does not fit into the pack any more stands alone from then on.
+type ledger struct {
+	packed  []store.Part
+	size    int
+	stale   bool                    // the pack in the store is not the one here
+	alone   few.Map[string, bool]   // the parts that stand alone
+	changes few.Map[string, []byte] // of those, the ones that the next save changes; nil removes
+	loaded  map[string][]byte       // what stood alone when the run was loaded, until alone has it
+}
+
+// load begins with what was read from the store.
+func (l *ledger) load(saved *checkpoint) {
+	l.packed, l.loaded = slices.Clone(saved.packed), saved.alone // what was loaded stays as it is
+	for _, part := range l.packed {
+		l.size += sizeOf(part.Name, part.Data)
+	}
+}
+
+func sizeOf(name string, data []byte) int { return len(name) + len(data) }
+
+func (l *ledger) set(c change) {
+	fits := c.data != nil && sizeOf(c.part, c.data) <= packItem
+	i := slices.IndexFunc(l.packed, func(p store.Part) bool { return p.Name == c.part })
+	if i >= 0 {
+		l.stale = true
+		l.size -= sizeOf(c.part, l.packed[i].Data)
+	}
+	fits = fits && l.size+sizeOf(c.part, c.data) <= packSize
+	switch {
+	case i >= 0 && fits:
+		l.packed[i].Data = c.data
+		l.size += sizeOf(c.part, c.data)
+		return
+	case i >= 0:
+		l.packed = slices.Delete(l.packed, i, i+1)
+		if c.data == nil {
+			return
+		}
+	case fits && !l.standsAlone(c.part):
+		l.packed = append(l.packed, store.Part{Name: c.part, Data: c.data})
+		l.size += sizeOf(c.part, c.data)
+		l.stale = true
+		return
+	}
+	l.alone.Set(c.part, c.data != nil)
+	l.changes.Set(c.part, c.data)
+}
+
+func (l *ledger) standsAlone(part string) bool {
+	for name := range l.loaded {
+		l.alone.Set(name, true)
+	}
+	l.loaded = nil
+	return l.alone.Get(part)
+}
+
+// delta returns what changed since the last time, the pack with this head if anything in it did.
+func (l *ledger) delta(h *head) store.Delta {
+	var delta store.Delta
+	if l.stale {
+		delta.Put = append(make([]store.Part, 0, 1+l.changes.Len()), store.Part{Name: partRun, Data: l.pack(h)})
+		l.stale = false
+	}
+	for part, data := range l.changes.All() {
+		if data == nil {
+			delta.Delete = append(delta.Delete, part)
+		} else {
+			delta.Put = append(delta.Put, store.Part{Name: part, Data: data})
+		}
+	}
+	l.changes.Clear()
+	return delta
+}
+
+func (l *ledger) pack(h *head) []byte {
+	o := jsonlite.NewObject()
+	h.encode(o)
+	o.Open("parts")
+	for _, part := range l.packed {
+		o.AnyName(part.Name)
+		o.Value(part.Data)
+	}
+	o.Close()
+	return o.End()
+}

@@ -1,0 +1,91 @@
+// Package few holds a map for what is nearly always a handful and may be thousands.
+//
+// Most nodes ask one question, and most runs wait at one place. A map of Go costs two allocations and a few hundred bytes
+// to hold that; there were a dozen of them in a wait.
+package few
+
+import "iter"
+
+// many is from how many entries on a list is slower to look through than a map.
+const many = 9
+
+// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use.
+type Map[K comparable, V any] struct {
+	entries []entry[K, V]
+	index   map[K]int // nil as long as there are few
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+// Len is how many there are.
+func (m *Map[K, V]) Len() int { return len(m.entries) }
+
+func (m *Map[K, V]) find(key K) int {
+	if m.index != nil {
+		if i, ok := m.index[key]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range m.entries {
+		if m.entries[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// Get returns the value of a key, or the zero value.
+func (m *Map[K, V]) Get(key K) V {
+	value, _ := m.Lookup(key)
+	return value
+}
+
+// Lookup returns the value of a key and whether it is there.
+func (m *Map[K, V]) Lookup(key K) (value V, ok bool) {
+	if i := m.find(key); i >= 0 {
+		return m.entries[i].value, true
+	}
+	return value, false
+}
+
+// At returns where the value of a key is kept, until the next call that changes the map. A key that is not there is added.
+func (m *Map[K, V]) At(key K) *V {
+	if i := m.find(key); i >= 0 {
+		return &m.entries[i].value
+	}
+	i := len(m.entries)
+	m.entries = append(m.entries, entry[K, V]{key: key})
+	if m.index != nil {
+		m.index[key] = i
+	} else if len(m.entries) >= many {
+		m.index = make(map[K]int, 2*many)
+		for i := range m.entries {
+			m.index[m.entries[i].key] = i
+		}
+	}
+	return &m.entries[i].value
+}
+
+// Set gives a key its value.
+func (m *Map[K, V]) Set(key K, value V) { *m.At(key) = value }
+
+// Clear removes everything.
+func (m *Map[K, V]) Clear() {
+	clear(m.entries)
+	m.entries, m.index = m.entries[:0], nil
+}
+
+// All lists keys and values in the order in which the keys came. The map must not be changed meanwhile.
+func (m *Map[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for i := range m.entries {
+			if !yield(m.entries[i].key, m.entries[i].value) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package few_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/few"
+)
+
+func TestMap_IsAMapOfFewAndOfMany(t *testing.T) {
+	for _, size := range []int{0, 1, 8, 9, 10, 1000} {
+		var m few.Map[int, int]
+		want := map[int]int{}
+		var order []int
+		for i := range size {
+			key := i * 7 % 1009
+			m.Set(key, i)
+			*m.At(key)++
+			want[key] = i + 1
+			order = append(order, key)
+		}
+		if got := maps.Collect(m.All()); !maps.Equal(got, want) || m.Len() != size {
+			t.Fatalf("%d entries: got %v, want %v", m.Len(), got, want)
+		}
+		var keys []int
+		for key, value := range m.All() {
+			keys = append(keys, key)
+			if found, ok := m.Lookup(key); !ok || found != value || m.Get(key) != value {
+				t.Fatalf("key %d: got %d, %t, want %d", key, found, ok, value)
+			}
+		}
+		if !slices.Equal(keys, order) {
+			t.Fatalf("got the order %v, want %v", keys, order)
+		}
+		if value, ok := m.Lookup(-1); ok || value != 0 {
+			t.Fatalf("a key that nobody set has the value %d", value)
+		}
+		m.Clear()
+		if m.Len() != 0 || m.Get(0) != 0 {
+			t.Fatal("it is not empty after Clear")
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/fermata-go/fermata"
@@ -51,7 +52,7 @@ type Output struct {
 // Text is the last thing that the agent said.
 func (o *Output) Text() string {
 	for i := len(o.Messages) - 1; i >= 0; i-- {
-		if m := o.Messages[i]; m.Role != RoleUser && m.Text != "" && len(m.ToolCalls) == 0 {
+		if m := o.Messages[i]; m.Role == RoleAssistant && m.Text != "" && len(m.ToolCalls) == 0 {
 			return m.Text
 		}
 	}
@@ -75,10 +76,12 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 		if output == nil {
 			output = new(Output)
 		}
-		for _, m := range output.Messages {
-			stageOf(ctx).emit(Said{Message: m})
+		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
+		for i := range said.Messages {
+			said.Messages[i].by(name)
+			stageOf(ctx).emit(Said{Message: said.Messages[i]})
 		}
-		return output, nil
+		return said, nil
 	})
 }
 

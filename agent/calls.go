@@ -79,7 +79,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 		stage.emit(ToolDone{Call: call, Result: result})
 	}
 	message = Result(call, result.Text)
-	message.Failed = result.Failed
+	message.Failed, message.Agent = result.Failed, v.Name
 	return message, fresh, nil
 }
 

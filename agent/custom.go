@@ -68,6 +68,8 @@ func (l *listener) hear(event *Event, err error) error {
 		return body.signal
 	case Said:
 		if event.Agent == "" || event.Agent == l.stage.agent.Name() { // else of an agent that it runs
+			body.Message.by(l.stage.agent.Name())
+			event.Body = body
 			l.said.Messages = append(l.said.Messages, body.Message)
 		}
 	case Exit:

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
+// readme:start
 type Trip struct {
 	To string `json:"to" jsonschema:"the city to go to"`
 }
@@ -64,6 +65,8 @@ func Example() {
 	// booked: one seat to Paris
 	// Have a nice trip!
 }
+
+// readme:end
 
 // An agent is a part of a graph like any other code: its questions are the graph's questions.
 func ExampleRun() {

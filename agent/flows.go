@@ -102,7 +102,7 @@ func (c *cast) next(a Agent) int {
 // round lets the agents work one after the other, until one exits, and adds what they say to the output.
 func round(ctx context.Context, c *cast, input *Input, output *Output) (*Output, error) {
 	for _, a := range c.agents {
-		next := &Input{Messages: slices.Concat(input.Messages, retold(a.Name(), output.Messages))}
+		next := &Input{Messages: slices.Concat(input.Messages, retold(output.Messages))}
 		said, err := RunNth(ctx, c.next(a), a, next)
 		if err != nil {
 			return nil, err

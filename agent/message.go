@@ -55,3 +55,10 @@ func Assistant(text string, calls ...ToolCall) Message {
 func Result(call ToolCall, text string) Message {
 	return Message{Role: RoleTool, Text: text, CallID: call.ID, Tool: call.Name}
 }
+
+// by says who said it, if nobody has yet.
+func (m *Message) by(agent string) {
+	if m.Agent == "" && m.Role != RoleUser {
+		m.Agent = agent
+	}
+}

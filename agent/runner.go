@@ -120,7 +120,7 @@ func (r *Runner) Query(ctx context.Context, text string, options ...RunOption) i
 func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collect(options)
 	// The values that a run begins with are in its state.
-	return r.stream(ctx, execution{}, func(ctx context.Context) (runState, error) {
+	return r.stream(ctx, execution{run: o.run}, func(ctx context.Context) (runState, error) {
 		values, err := encodeValues(o.values)
 		if err != nil {
 			return runState{}, err
@@ -134,7 +134,7 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 // cancel or a crash. A run that waits and gets no answer says again what it waits for.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collect(options)
-	return r.stream(ctx, execution{edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
+	return r.stream(ctx, execution{run: run, edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
 		list := slices.Clip(r.options)
 		if o.takeOver {
 			list = append(list, graph.TakeOver())
@@ -194,7 +194,7 @@ type execution struct {
 	edit   HistoryEdit
 	values map[string]any
 	emit   func(*Event)
-	run    string // set by the node
+	run    string
 }
 
 // stream runs the graph and yields what happens in it.

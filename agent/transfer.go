@@ -87,7 +87,7 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 		if v.fresh[call.ID] {
 			v.stage.emit(Transferred{To: wish.Agent})
 		}
-		output, err := run(ctx, 1, target, &Input{Messages: retold(v.Name, v.history)}, true)
+		output, err := run(ctx, 1, target, &Input{Messages: retold(v.history)}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +97,14 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 }
 
 // retold is a conversation as another agent gets it: what an agent said or did is told, so that nobody takes it for words of
-// their own. by is who said what names nobody.
-func retold(by string, messages []Message) []Message {
+// their own.
+func retold(messages []Message) []Message {
 	calls := make(map[string]ToolCall)
 	var told []Message
 	for _, m := range messages {
 		name := m.Agent
 		if name == "" {
-			name = by
+			name = "assistant" // of a conversation that the run began with
 		}
 		switch m.Role {
 		case RoleUser:

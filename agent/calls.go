@@ -34,7 +34,7 @@ func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) 
 			}
 		}
 	} else {
-		errs = safely.InParallel(len(calls), 0, one)
+		errs = safely.InParallel(len(calls), v.MaxParallel, one)
 	}
 	v.fresh = make(map[string]bool)
 	for i, call := range calls {
@@ -69,7 +69,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 		if result, err = v.dispatch(ctx, call); err != nil {
 			return result, err
 		}
-		fresh = true
+		fresh, result.Text = true, repaired(result.Text)
 		return result, stage.meter.count(ctx, func(b *book) { b.ToolCalls++ })
 	})
 	if err != nil {

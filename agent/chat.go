@@ -30,9 +30,14 @@ type Chat struct {
 	MaxTurns int
 	// OneByOne calls the tools of a turn one after the other, and none behind one that waits. The default is all at once.
 	OneByOne bool
+	// MaxParallel is how many tools of a turn may be at work at the same time. The default is 32.
+	MaxParallel int
 }
 
-const defaultTurns = 20
+const (
+	defaultTurns    = 20
+	defaultParallel = 32
+)
 
 // NewChat makes a chat agent.
 func NewChat(c Chat) (Agent, error) {
@@ -40,11 +45,14 @@ func NewChat(c Chat) (Agent, error) {
 	if c.Model == nil {
 		errs = append(errs, fmt.Errorf("agent: %s has no model", c.Name))
 	}
-	if c.MaxTurns < 0 {
-		errs = append(errs, fmt.Errorf("agent: %s: MaxTurns is %d", c.Name, c.MaxTurns))
+	if c.MaxTurns < 0 || c.MaxParallel < 0 {
+		errs = append(errs, fmt.Errorf("agent: %s: MaxTurns is %d, MaxParallel is %d", c.Name, c.MaxTurns, c.MaxParallel))
 	}
 	if c.MaxTurns == 0 {
 		c.MaxTurns = defaultTurns
+	}
+	if c.MaxParallel == 0 {
+		c.MaxParallel = defaultParallel
 	}
 	c.Tools, c.Agents = slices.Clone(c.Tools), slices.Clone(c.Agents)
 	_, err := toolTable(c.Name, c.Tools)

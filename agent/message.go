@@ -1,6 +1,9 @@
 package agent
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says whose words a message holds.
 type Role string
@@ -62,3 +65,14 @@ func (m *Message) by(agent string) {
 		m.Agent = agent
 	}
 }
+
+// repair replaces what is not UTF-8. JSON would do so, too, but later: after a resume a call would have another id.
+func (m *Message) repair() {
+	m.Text = repaired(m.Text)
+	for i := range m.ToolCalls {
+		call := &m.ToolCalls[i]
+		call.ID, call.Name, call.Args = repaired(call.ID), repaired(call.Name), repaired(call.Args)
+	}
+}
+
+func repaired(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -28,6 +28,7 @@ func (s *stage) generate(ctx context.Context, number string, m Model, prepare fu
 			return Message{}, err
 		}
 		response.Message.Role, response.Message.Agent = RoleAssistant, s.agent.Name()
+		response.Message.repair()
 		if tidy != nil {
 			tidy(&response.Message)
 		}

@@ -144,28 +144,23 @@ func (w *plan) situation() []Message {
 	if len(w.done) == 0 {
 		return slices.Concat([]Message{System(planInstruction)}, w.input.Messages)
 	}
-	return slices.Concat([]Message{System(replanInstruction)}, w.input.Messages, []Message{User(w.report())})
+	return slices.Concat([]Message{System(replanInstruction)}, w.input.Messages, []Message{User(w.report(w.steps[1:]))})
 }
 
 // task is what the executor gets to see.
 func (w *plan) task() *Input {
-	text := w.report() + "Do this step now, and only this one: " + w.steps[0]
+	text := w.report(w.steps) + "Do this step now, and only this one: " + w.steps[0]
 	return &Input{Messages: slices.Concat(w.input.Messages, []Message{User(text)})}
 }
 
-func (w *plan) report() string {
+// report tells what was done, and what is planned.
+func (w *plan) report(planned []string) string {
 	var b strings.Builder
 	for i, d := range w.done {
 		fmt.Fprintf(&b, "Step %d, done: %s\nResult: %s\n", i+1, d.step, d.result)
 	}
-	if len(w.steps) > 0 && len(w.done) < w.MaxSteps {
-		remaining := w.steps
-		if len(w.done) > 0 && w.done[len(w.done)-1].step == w.steps[0] {
-			remaining = w.steps[1:] // what was planned before the step that is done now
-		}
-		for i, step := range remaining {
-			fmt.Fprintf(&b, "Step %d, planned: %s\n", len(w.done)+i+1, step)
-		}
+	for i, step := range planned {
+		fmt.Fprintf(&b, "Step %d, planned: %s\n", len(w.done)+i+1, step)
 	}
 	return b.String()
 }

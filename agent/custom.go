@@ -77,6 +77,9 @@ func (l *listener) hear(event *Event, err error) error {
 	case Token, ToolOutput: // pieces of something; they come as they come
 		l.stage.pass(event)
 		return nil
+	case Finished:
+		return fmt.Errorf("agent: %s yielded Finished, which is for the runner to say", l.stage.agent.Name())
+	case ToolDone, Transferred:
 	}
 	l.said.Events++
 	if l.skip > 0 {

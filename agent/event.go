@@ -17,6 +17,8 @@ type Event struct {
 
 // Body is one of [Token], [Said], [ToolOutput], [ToolDone], [Transferred], [Exit], [Interrupted] and
 // [Finished].
+//
+//sumtype:decl
 type Body interface{ body() }
 
 // Token is a piece of what a model is saying. Tokens come only if the run streams; a [Said] with the whole message follows,

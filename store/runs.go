@@ -28,7 +28,7 @@ type Runs interface {
 	// Get returns the newest run of a state key, or ErrNotFound.
 	Get(ctx context.Context, account, stateKey string) (Run, error)
 
-	// Claim takes a run that has something to do: one that is ready or, if there is none, one whose owner's lease is over.
+	// Claim takes a run that has something to do: one that is ready, and not delayed, or, if there is none, one whose owner's lease is over.
 	// With a run id it looks at that run alone. It returns nil if there is nothing to do.
 	Claim(ctx context.Context, claim Claim) (*Work, error)
 
@@ -42,6 +42,10 @@ type Runs interface {
 	// asks is withdrawn. A run with a decision that was not applied becomes ready again, whatever rest says. It returns what
 	// the run is now, or ErrFenced.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
+
+	// Release gives a run back undone: it becomes ready, but not before the delay is over, and its attempts are counted. Nothing
+	// else changes. It returns ErrFenced.
+	Release(ctx context.Context, lease Lease, delay time.Duration) error
 
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
@@ -117,8 +121,10 @@ type Run struct {
 	Status      Status
 	Fence       int64
 	// Owner and Until are set while it is running.
-	Owner            string
-	Until            time.Time
+	Owner string
+	Until time.Time
+	// Attempts counts how often it was released since it came to rest.
+	Attempts         int
 	Created, Updated time.Time
 }
 

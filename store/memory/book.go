@@ -21,6 +21,7 @@ type bookedRun struct {
 	store.Run
 	asked   []*store.Interrupt // in the order in which they became visible
 	readyAt int64
+	delayed time.Time // it is ready, but not before that
 }
 
 type resumeKey struct{ account, actor, id string }
@@ -105,7 +106,7 @@ func (b *book) claim(now time.Time, c store.Claim) *store.Work {
 }
 
 func claimable(run *bookedRun, now time.Time) bool {
-	return run.Status == store.Ready || run.Status == store.Running && !run.Until.After(now)
+	return run.Status == store.Ready && !run.delayed.After(now) || run.Status == store.Running && !run.Until.After(now)
 }
 
 // before says which of two runs is claimed first: the ready ones, the longest ready first; then those whose lease is over.
@@ -144,7 +145,7 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 		}
 	}
 	run.show(now, rest.Open)
-	run.Outcome = rest.Outcome
+	run.Outcome, run.Attempts = rest.Outcome, 0
 	b.settle(now, run, rest.Status)
 	return run.Status, nil
 }
@@ -186,7 +187,19 @@ func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 // wake makes a run ready.
 func (b *book) wake(now time.Time, run *bookedRun) {
 	b.ready++
-	run.Status, run.readyAt, run.Updated = store.Ready, b.ready, now
+	run.Status, run.readyAt, run.delayed, run.Updated = store.Ready, b.ready, time.Time{}, now
+}
+
+func (b *book) release(now time.Time, lease store.Lease, delay time.Duration) error {
+	run, err := b.owned(lease)
+	if err != nil {
+		return err
+	}
+	run.Owner, run.Until = "", time.Time{}
+	run.Attempts++
+	b.wake(now, run)
+	run.delayed = now.Add(delay)
+	return nil
 }
 
 func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {

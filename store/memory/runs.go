@@ -81,6 +81,12 @@ func (r *Runs) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (st
 	return do(ctx, r, func(b *book, now time.Time) (store.Status, error) { return b.rest(now, lease, rest) })
 }
 
+// Release gives a run back undone; see [store.Runs].
+func (r *Runs) Release(ctx context.Context, lease store.Lease, delay time.Duration) error {
+	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) { return struct{}{}, b.release(now, lease, delay) })
+	return err
+}
+
 // Decide records a decision; see [store.Runs].
 func (r *Runs) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
 	return do(ctx, r, func(b *book, now time.Time) (store.Receipt, error) { return b.decide(now, decision) })

@@ -24,6 +24,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Claim_TakesWhatIsReadyInOrder", testClaimOrder},
 		{"Claim_OneRunOnRequest", testClaimOne},
 		{"Claim_NothingWhileTheLeaseIsGood", testClaimLease},
+		{"Release_GivesBackUndone", testRelease},
 		{"I16_EveryWriteOfAFencedOwnerIsRefused", testFenced},
 		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testRestShows},
 		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
@@ -278,6 +279,35 @@ func testClaimLease(t *testing.T, d *desk) {
 	}
 }
 
+func testRelease(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "r").Lease, time.Hour))
+	d.is("r", store.Ready)
+	if work := d.claim("w"); work != nil {
+		t.Fatalf("claimed %+v, which is delayed", work)
+	}
+	if i := d.interrupt("r", "i2"); i.State != store.Pending {
+		t.Errorf("it was withdrawn: %+v", i)
+	}
+	d.waiting("s", "j")
+	d.gets(approve("s", "2", "j"), store.Accepted)
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, 0))
+	work := d.claimed("w", "s")
+	if work.Run.Attempts != 1 || len(work.Decided) != 1 {
+		t.Errorf("the work is %+v", work)
+	}
+	d.must(d.runs.Release(d.ctx(), work.Lease, 0))
+	work = d.claimed("w", "s")
+	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("k"), Applied: []string{"j"}})
+	d.must(err)
+	run, err := d.runs.Get(d.ctx(), "acme", "key-s")
+	d.must(err)
+	if work.Run.Attempts != 2 || run.Attempts != 0 {
+		t.Errorf("%d attempts, and %d after it came to rest", work.Run.Attempts, run.Attempts)
+	}
+}
+
 func testFenced(t *testing.T, d *desk) {
 	d.waiting("r", "i")
 	d.gets(approve("r", "1", "i"), store.Accepted)
@@ -287,6 +317,7 @@ func testFenced(t *testing.T, d *desk) {
 	now := d.claimed("b", "r").Lease
 	d.wants(d.runs.Renew(d.ctx(), old, aWhile), store.ErrFenced)
 	d.wants(d.runs.SetRef(d.ctx(), old, []byte("x")), store.ErrFenced)
+	d.wants(d.runs.Release(d.ctx(), old, 0), store.ErrFenced)
 	_, err := d.runs.Rest(d.ctx(), old, store.Rest{Status: store.Completed, Applied: []string{"i"}})
 	d.wants(err, store.ErrFenced)
 	_, _, err = d.runs.Begin(d.ctx(), old, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})

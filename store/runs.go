@@ -270,6 +270,8 @@ const (
 
 // Receipt is what a resume id is answered with, for ever.
 type Receipt struct {
+	// Run is the run that the decision was about.
+	Run    string
 	Result Result
 	// Interrupt is the one that a refusal is about; empty for an accepted decision.
 	Interrupt string

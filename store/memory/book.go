@@ -210,7 +210,7 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		}
 		return known.again(), nil
 	}
-	receipt := store.Receipt{Result: store.Accepted, At: now}
+	receipt := store.Receipt{Run: d.Run, Result: store.Accepted, At: now}
 	run := b.runs[store.Key{Account: d.Account, Run: d.Run}]
 	for _, answer := range d.Answers {
 		if result := run.refusal(now, answer); result != store.Accepted {

@@ -74,7 +74,7 @@ func testDecisionReaches(t *testing.T, d *desk) {
 	d.must(err)
 	receipt, err := d.runs.Resumed(d.ctx(), "acme", "ann", "1")
 	d.must(err)
-	if string(receipt.Outcome) != "end" || receipt.Result != store.Accepted {
+	if string(receipt.Outcome) != "end" || receipt.Result != store.Accepted || receipt.Run != "r" {
 		t.Errorf("the resume came to %+v", receipt)
 	}
 	if !d.interrupt("r", "i").Applied {

@@ -217,6 +217,17 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	return asked, nil
 }
 
+// Approves returns the digest of the action as the decision approves it, perhaps with edited arguments; "" if it approves none.
+func (r ApprovalRequest) Approves(d Decision) (digest string, err error) {
+	switch {
+	case d.Verb != VerbApprove:
+		return "", nil
+	case d.Args == nil:
+		return r.Digest, nil
+	}
+	return actionDigest(r.Action, d.Args)
+}
+
 // Decision is a person's word on an action, or the clock's.
 type Decision struct {
 	Verb Verb `json:"verb"`

@@ -56,6 +56,7 @@ type ApprovalRequest struct {
 type Approved[T any] struct {
 	visit  *visit.Visit
 	id     string
+	asked  string // the id of the question that a person answered; "" if a policy decided
 	action string
 	raw    json.RawMessage
 	args   T
@@ -173,7 +174,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked
 	if err != nil {
 		return none, err
 	}
-	asked.by = decision.By
+	asked.by, asked.asked = decision.By, id
 	asked.id = ident.Derive("apr", place.Host.Run(), place.At())
 	switch decision.Verb {
 	case VerbApprove:

@@ -116,13 +116,15 @@ func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
 // effectState is where an effect stands.
 //
 //	started ──fn returned──▶ done
-//	   └────fn failed──▶ failed ──again, with the same key──▶ started
+//	   ├────fn failed──▶ failed ──again, with the same key──▶ started
+//	   └────fn asked──▶ asked ──the answer is there──▶ started
 type effectState string
 
 const (
 	effectStarted effectState = "started"
 	effectDone    effectState = "done"
 	effectFailed  effectState = "failed"
+	effectAsked   effectState = "asked"
 )
 
 // effectEntry is the ledger's line on one effect.
@@ -165,10 +167,51 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
-	case entry.NotDone || e.config.idempotent:
+	case entry.State == effectAsked || entry.NotDone || e.config.idempotent:
 		return e.perform(ctx, entry.Try+1)
+	case entry.State == effectStarted && e.ledger() != nil:
+		return e.look(ctx, entry)
 	}
 	return e.doubt(ctx, entry)
+}
+
+// ledger is where effects that people approved are begun; nil if the run has none.
+func (e *effect[T, R]) ledger() Ledger {
+	l, _ := e.place.Host.Ledger().(Ledger)
+	if e.approved.asked == "" {
+		return nil
+	}
+	return l
+}
+
+func (e *effect[T, R]) intent(entry *effectEntry) Intent {
+	return Intent{Interrupt: e.approved.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key}
+}
+
+// look finds out in the ledger what became of an effect that the journal leaves open: it was not begun, it has ended, or it is
+// in doubt.
+func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) {
+	var none R
+	line, begun, err := e.ledger().Begin(ctx, e.intent(entry))
+	switch {
+	case err != nil:
+		return none, err
+	case begun: // whoever wrote the journal's line died before it came to this
+		return e.dispatch(ctx, entry)
+	case line.State == EffectSucceeded:
+		return e.settle(ctx, entry, line.Receipt)
+	}
+	return e.doubt(ctx, entry)
+}
+
+// settle writes down a receipt that came from elsewhere.
+func (e *effect[T, R]) settle(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
+	result, err := e.receipt(receipt)
+	if err != nil {
+		return result, err
+	}
+	entry.State, entry.Receipt = effectDone, receipt
+	return result, e.write(ctx, *entry)
 }
 
 func (e *effect[T, R]) entry() (*effectEntry, error) {
@@ -183,37 +226,66 @@ func (e *effect[T, R]) entry() (*effectEntry, error) {
 	return entry, nil
 }
 
-// perform is the only place that calls fn. The arguments are made anew from the approved bytes, so that nobody can have
-// changed them since.
+// perform begins the effect: in the journal, and then in the ledger if there is one.
 func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
+	var none R
+	entry := &effectEntry{
+		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
+		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
+		Started: e.place.Host.Time().UTC(),
+	}
+	if err := e.write(ctx, *entry); err != nil {
+		return none, err
+	}
+	if ledger := e.ledger(); ledger != nil {
+		line, begun, err := ledger.Begin(ctx, e.intent(entry))
+		switch {
+		case err != nil:
+			return none, err
+		case !begun && line.State == EffectSucceeded:
+			return e.settle(ctx, entry, line.Receipt)
+		case !begun && !e.config.idempotent:
+			return e.doubt(ctx, entry)
+		}
+	}
+	return e.dispatch(ctx, entry)
+}
+
+// dispatch is the only place that calls fn. The arguments are made anew from the approved bytes, so that nobody can have
+// changed them since.
+func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	var args T
 	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
-	entry := effectEntry{
-		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
-		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
-		Started: e.place.Host.Time().UTC(),
-	}
-	if err := e.write(ctx, entry); err != nil {
-		return none, err
-	}
 	result, err := e.fn(ctx, args, entry.Key)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
-			e.place.Forget(ctx, entryEffect) // it asks before it does anything: it has not begun
+			entry.State, entry.Error = effectAsked, "it asked first"
+			if err := e.end(ctx, entry, EffectFailed); err != nil {
+				return none, err
+			}
 			return none, visit.Wait(signals)
 		}
 		_, entry.NotDone = errors.AsType[*notDoneError](err)
 		entry.State, entry.Error = effectFailed, err.Error()
-		return none, errors.Join(err, e.write(ctx, entry))
+		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
 	}
 	if entry.Receipt, err = json.Marshal(result); err != nil {
 		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone
-	return result, e.write(ctx, entry)
+	return result, e.end(ctx, entry, EffectSucceeded)
+}
+
+// end writes down how the effect ended: in the ledger first, which takes it also from somebody who has lost the run.
+func (e *effect[T, R]) end(ctx context.Context, entry *effectEntry, state LedgerState) error {
+	var err error
+	if ledger := e.ledger(); ledger != nil {
+		err = ledger.End(ctx, e.intent(entry), LedgerLine{State: state, Receipt: entry.Receipt, Error: entry.Error})
+	}
+	return errors.Join(err, e.write(ctx, *entry))
 }
 
 func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {
@@ -237,12 +309,10 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 	if !said.Happened {
 		return e.perform(ctx, entry.Try+1)
 	}
-	result, err := e.receipt(said.Receipt)
-	if err != nil {
+	if _, err := e.receipt(said.Receipt); err != nil {
 		return none, asking.Refuse(id, err)
 	}
-	entry.State, entry.Receipt = effectDone, said.Receipt
-	return result, e.write(ctx, *entry)
+	return e.settle(ctx, entry, said.Receipt)
 }
 
 func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {

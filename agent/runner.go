@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -25,6 +26,8 @@ type RunnerConfig struct {
 	EnableStreaming bool
 	// Policy decides on actions that ask for approval. Without one a person is asked about each.
 	Policy fermata.Policy
+	// Ledger is where effects that people approved are begun, beside the run's own journal; see [fermata.Ledger].
+	Ledger fermata.Ledger
 	// Limits are what a run may use before a person is asked.
 	Limits Limits
 	// Price is needed for a limit of the cost.
@@ -63,6 +66,9 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 	}
 	if config.Policy != nil {
 		r.options = append(r.options, graph.WithPolicy(config.Policy))
+	}
+	if config.Ledger != nil {
+		r.options = append(r.options, graph.WithLedger(config.Ledger))
 	}
 	if config.Clock != nil {
 		r.options = append(r.options, graph.WithClock(config.Clock))
@@ -135,6 +141,9 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collect(options)
 	return r.stream(ctx, execution{run: run, edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
+		if _, err := encodeValues(o.values); err != nil {
+			return runState{}, err // before any answer is taken
+		}
 		list := slices.Clip(r.options)
 		if o.takeOver {
 			list = append(list, graph.TakeOver())
@@ -187,6 +196,12 @@ func (r *Runner) Inspect(ctx context.Context, run string) (*Snapshot, error) {
 	}, nil
 }
 
+// CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that a resume would yield. It runs and changes
+// nothing.
+func (r *Runner) CheckAnswer(ctx context.Context, run, interruptID string, answer any) (json.RawMessage, error) {
+	return r.flow.CheckAnswer(ctx, run, interruptID, answer, r.options...)
+}
+
 type executionKey struct{}
 
 // execution is what one start or resume brings along for the node that the agent runs in.
@@ -202,8 +217,9 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
 		x := &x
 		x.emit = emit
-		final, err := start(context.WithValue(ctx, executionKey{}, x))
-		c := cancellerOf(ctx)
+		c := cancellerOf(ctx).take()
+		ctx = context.WithValue(context.WithValue(ctx, cancelKey{}, c), executionKey{}, x)
+		final, err := start(ctx)
 		if waiting, ok := errors.AsType[*fermata.InterruptError](err); ok {
 			c.over(false)
 			emit(&Event{Run: waiting.Info.Run, Agent: r.config.Agent.Name(), Body: Interrupted{
@@ -254,41 +270,9 @@ func (r *Runner) work(ctx context.Context, state runState) (runState, error) {
 		}
 	}
 	output, err := Run(ctx, r.config.Agent, &Input{Messages: state.Messages})
-	if err := r.unasked(scope, err); err != nil {
-		return state, err
-	}
 	if err != nil {
 		return state, errors.Join(err, e.meter.count(ctx, func(*book) {}))
 	}
 	state.Output, state.Spent = output, e.meter.spent()
 	return state, nil
-}
-
-// unasked returns an error if something that was open is neither answered nor asked any more: the agent that asked is gone,
-// and what it asked must not be passed by.
-func (r *Runner) unasked(scope *visit.Scope, result error) error {
-	asked := make(map[string]bool)
-	if result != nil {
-		signals, plain := scope.Collect(result)
-		if plain != nil {
-			return nil // it failed, and nothing is passed by
-		}
-		for _, s := range visit.Flatten(signals) {
-			asked[s.Record.ID] = true
-		}
-	}
-	var missing []fermata.Address
-	for _, record := range scope.Host.Open(scope.At()) {
-		if record.Status == visit.Open && !record.Composite && !asked[record.ID] {
-			address, err := fermata.ParseAddress(record.Address)
-			if err != nil {
-				return err
-			}
-			missing = append(missing, address)
-		}
-	}
-	if missing == nil {
-		return nil
-	}
-	return &ChangedError{Run: scope.Host.Run(), Missing: missing}
 }

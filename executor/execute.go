@@ -92,13 +92,33 @@ func (e *Executor) provide(ctx context.Context, work *store.Work) (result provid
 		return result, err
 	}
 	for _, i := range work.Decided {
-		data, err := e.config.Box.Open(label(run.Account, i.ID, "answer"), i.Answer)
+		if i.Verdict == store.Expired && i.Kind != fermata.Approval.Name() {
+			return lapsed(work.Decided), nil
+		}
+		data, err := e.said(run.Account, i)
 		if err != nil {
 			return result, err
 		}
 		x.Answers = append(x.Answers, provider.Answer{Interrupt: i.ID, Data: data})
 	}
 	return p.Execute(ctx, x)
+}
+
+// said is a decision as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no.
+func (e *Executor) said(account string, i store.Interrupt) (json.RawMessage, error) {
+	if i.Verdict == store.Expired {
+		return json.Marshal(fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale", By: i.By, At: i.At})
+	}
+	return e.config.Box.Open(label(account, i.ID, "answer"), i.Answer)
+}
+
+// lapsed is the end of a run that waited for an answer which did not come: there is none that could be given in its place.
+func lapsed(decided []store.Interrupt) provider.Result {
+	result := provider.Result{Rest: provider.Failed{Code: "expired", Message: "nobody answered in time"}}
+	for _, i := range decided {
+		result.Applied = append(result.Applied, i.ID)
+	}
+	return result
 }
 
 // runOf names the run for its provider.
@@ -168,3 +188,37 @@ func (o *owner) SetRef(ctx context.Context, ref string) error {
 }
 
 func (o *owner) Checkpoints() store.Checkpoints { return o.executor.config.Runs.Fenced(o.lease) }
+
+func (o *owner) Ledger() fermata.Ledger { return o }
+
+// Begin writes down that an effect is about to happen. The store refuses it if nobody approved exactly this, or the run has another owner.
+func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
+	line, begun, err := o.executor.config.Runs.Begin(ctx, o.lease, store.NewEffect{
+		Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key,
+	})
+	if err != nil {
+		return fermata.LedgerLine{}, false, err
+	}
+	receipt, err := o.executor.config.Box.Open(label(o.lease.Account, intent.Interrupt, "receipt"), line.Receipt)
+	known := fermata.LedgerLine{State: fermata.EffectBegun, Receipt: receipt, Error: line.Error}
+	switch line.State {
+	case store.Succeeded:
+		known.State = fermata.EffectSucceeded
+	case store.Faulted:
+		known.State = fermata.EffectFailed
+	case store.Started, store.Indeterminate:
+	}
+	return known, begun, err
+}
+
+// End writes down how an effect ended.
+func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
+	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded}
+	if line.State == fermata.EffectFailed {
+		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything
+	}
+	end.Receipt = o.executor.config.Box.Seal(label(o.lease.Account, intent.Interrupt, "receipt"), line.Receipt)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	return o.executor.config.Runs.End(ctx, end)
+}

@@ -21,6 +21,7 @@ type options struct {
 	account    string
 	run        string
 	policy     fermata.Policy
+	effects    fermata.Ledger
 	saveOnHold bool
 	takeOver   bool
 	clock      func() time.Time
@@ -48,6 +49,9 @@ func WithAccount(account string) Option { return func(o *options) { o.account = 
 
 // WithPolicy is asked by [fermata.Approve]. The default asks a person about everything.
 func WithPolicy(p fermata.Policy) Option { return func(o *options) { o.policy = p } }
+
+// WithLedger has the effects that people approve begun in a ledger, beside the run's own journal: see [fermata.Ledger].
+func WithLedger(l fermata.Ledger) Option { return func(o *options) { o.effects = l } }
 
 // WithClock replaces time.Now, for tests.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }

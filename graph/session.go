@@ -82,6 +82,7 @@ func (s *session) Run() string {
 
 func (s *session) Time() time.Time { return s.clock() }
 func (s *session) Policy() any     { return s.policy }
+func (s *session) Ledger() any     { return s.effects }
 
 // Put keeps one entry of a visit's journal.
 func (s *session) Put(ctx context.Context, v *visit.Visit, part string, data []byte, when visit.When) error {

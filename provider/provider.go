@@ -74,6 +74,8 @@ type Owner interface {
 	SetRef(ctx context.Context, ref string) error
 	// Checkpoints is where a provider that has no place of its own keeps the run's state. Saves of a former owner are refused.
 	Checkpoints() store.Checkpoints
+	// Ledger is where effects are begun.
+	Ledger() fermata.Ledger
 }
 
 // Result is how far an execution has come.

@@ -43,6 +43,8 @@ type Host interface {
 	Time() time.Time
 	// Policy is the fermata.Policy of the run, or nil. It is untyped because that type lives above this package.
 	Policy() any
+	// Ledger is the fermata.Ledger of the run, or nil, untyped like Policy.
+	Ledger() any
 	// Put keeps one part of the visit's journal; nil data removes it.
 	Put(ctx context.Context, v *Visit, part string, data []byte, when When) error
 	// Open lists the interrupts at or below place that were open when this execution began.

@@ -42,7 +42,7 @@ func (g *flowGraph[S]) describe() (provider.Graph, error) {
 }
 
 func (g *flowGraph[S]) options(o place) []graph.Option {
-	list := []graph.Option{graph.WithStore(o.checkpoints), graph.WithAccount(o.run.Account)}
+	list := []graph.Option{graph.WithStore(o.checkpoints), graph.WithAccount(o.run.Account), graph.WithLedger(o.ledger)}
 	if g.config.Policy != nil {
 		list = append(list, graph.WithPolicy(g.config.Policy))
 	}

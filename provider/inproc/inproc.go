@@ -40,6 +40,7 @@ type Graph interface {
 // place is where the state of a run is.
 type place struct {
 	checkpoints store.Checkpoints
+	ledger      fermata.Ledger // nil where nothing is executed
 	run         provider.Run
 }
 
@@ -88,7 +89,7 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return g.execute(ctx, e, place{e.Owner.Checkpoints(), e.Run})
+	return g.execute(ctx, e, place{e.Owner.Checkpoints(), e.Owner.Ledger(), e.Run})
 }
 
 // Check looks at an answer; see [provider.Provider].
@@ -97,7 +98,7 @@ func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string
 	if err != nil {
 		return nil, err
 	}
-	return g.check(ctx, interrupt, answer, place{p.checkpoints, run})
+	return g.check(ctx, interrupt, answer, place{p.checkpoints, nil, run})
 }
 
 // Delete forgets a run; see [provider.Provider].

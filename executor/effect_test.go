@@ -1,0 +1,200 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+type order struct {
+	Table   string `json:"table"`
+	Receipt string `json:"receipt,omitempty"`
+}
+
+// dropper drops tables, when a person says so.
+type dropper struct {
+	dropped atomic.Int64
+	entered chan struct{} // told of each drop, if it is not nil
+	hold    chan struct{} // each waits for it then
+}
+
+func (d *dropper) executor(t *testing.T, runs store.Runs, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	g := graph.New[order]("drop")
+	g.Node("drop", func(ctx context.Context, o order) (order, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "drop-table", Args: o.Table})
+		if err != nil {
+			return o, err
+		}
+		o.Receipt, err = fermata.Effect(ctx, yes, func(_ context.Context, table, _ string) (string, error) {
+			d.dropped.Add(1)
+			if d.hold != nil {
+				d.entered <- struct{}{}
+				<-d.hold // it does not heed its context: it is in the middle of it
+			}
+			return "dropped " + table, nil
+		})
+		return o, err
+	})
+	g.Edge(graph.Start, "drop")
+	g.Edge("drop", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(runs.Fenced(store.Lease{}), inproc.Flow(flow, inproc.FlowConfig[order]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := executor.Config{Runs: runs, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond}
+	if change != nil {
+		change(&config)
+	}
+	e, err := executor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func decision(id, verb string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: "drop-1", ResumeID: id, Actor: "ann", Value: json.RawMessage(`{"verb":"` + verb + `"}`)}
+}
+
+func startDrop(t *testing.T, e *executor.Executor) fermata.NeedsInput {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waits(t, outcome)
+}
+
+func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
+	runs, d := memory.NewRuns(nil), new(dropper)
+	e := d.executor(t, runs, nil)
+	asked := startDrop(t, e)
+	outcome, err := e.Run(t.Context(), decision("1", "approve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, ok := outcome.(fermata.Completed); !ok || string(done.Output) != `{"table":"users","receipt":"dropped users"}` || d.dropped.Load() != 1 {
+		t.Fatalf("%#v, dropped %d times", outcome, d.dropped.Load())
+	}
+	// Only an owner may look, so somebody has to be one. The line is there, and it has ended.
+	run, err := runs.Get(t.Context(), "acme", "drop-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := runs.Begin(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, store.NewEffect{Interrupt: asked.Interrupts[0].ID, Number: 1, Digest: "another"}); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("a run that is over has effects: %v", err)
+	}
+	if err := runs.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Number: 2, State: store.Succeeded}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a second line: %v", err)
+	}
+	if err := runs.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Number: 1, State: store.Faulted}); err != nil {
+		t.Errorf("no line: %v", err)
+	}
+}
+
+func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
+	d := new(dropper)
+	e := d.executor(t, memory.NewRuns(nil), nil)
+	startDrop(t, e)
+	outcome, err := e.Run(t.Context(), decision("1", "reject"))
+	if failed, ok := outcome.(fermata.Failed); err != nil || !ok || failed.Code != "rejected" || d.dropped.Load() != 0 {
+		t.Errorf("%#v, %v, dropped %d times", outcome, err, d.dropped.Load())
+	}
+}
+
+func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	lost := &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
+	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
+	startDrop(t, first)
+	go func() { _, _ = first.Run(context.Background(), decision("1", "approve")) }()
+	<-lost.entered // it is in the middle of it
+	expire(t, runs, "drop-1")
+	d := new(dropper)
+	second := d.executor(t, runs, nil)
+	second.Start()
+	outcome, err := second.Run(t.Context(), decision("1", "approve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubt := waits(t, outcome)
+	if doubt.Interrupts[0].Kind != fermata.InDoubt.Name() || d.dropped.Load() != 0 {
+		t.Fatalf("it asks %+v, and has dropped %d times", doubt, d.dropped.Load())
+	}
+	close(lost.hold) // it was done after all, by an owner that has lost the run
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	request := decision("2", "")
+	request.Value = json.RawMessage(`{"happened":true,"receipt":"dropped users"}`)
+	outcome, err = second.Run(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, ok := outcome.(fermata.Completed); !ok || string(done.Output) != `{"table":"users","receipt":"dropped users"}` || d.dropped.Load() != 0 {
+		t.Errorf("%#v, dropped %d times more", outcome, d.dropped.Load())
+	}
+}
+
+func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, d := memory.NewRuns(nil), new(dropper)
+		e := d.executor(t, runs, func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, time.Minute })
+		asked := startDrop(t, e)
+		e.Start()
+		time.Sleep(25 * time.Hour)
+		run, err := runs.Get(t.Context(), "acme", "drop-1")
+		if err != nil || run.Status != store.Failed || d.dropped.Load() != 0 {
+			t.Errorf("it is %s, %v, and was done %d times", run.Status, err, d.dropped.Load())
+		}
+		list, err := runs.Interrupts(t.Context(), "acme", asked.Run)
+		if err != nil || list[0].Verdict != store.Expired || list[0].Source != store.Clock {
+			t.Errorf("%+v, %v", list, err)
+		}
+		_, err = e.Run(t.Context(), decision("1", "approve"))
+		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.Gone {
+			t.Errorf("a late yes: %v", err)
+		}
+	})
+}
+
+func TestI10_AClockThatJumpsDoesNotEmptyTheInbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jump atomic.Int64
+		runs, d := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }), new(dropper)
+		e := d.executor(t, runs, func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, time.Minute })
+		startDrop(t, e)
+		e.Start()
+		time.Sleep(time.Hour)
+		jump.Store(int64(48 * time.Hour))
+		time.Sleep(59 * time.Second) // until the next look at the clock, which does not trust it
+		jump.Store(0)
+		time.Sleep(2 * time.Hour)
+		run, err := runs.Get(t.Context(), "acme", "drop-1")
+		if err != nil || run.Status != store.Waiting {
+			t.Errorf("it is %s, %v", run.Status, err)
+		}
+	})
+}

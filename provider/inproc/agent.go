@@ -1,0 +1,101 @@
+package inproc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/schema"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// Agent makes an agent that can be run by name. Store, Account and Ledger of the config are set for each run. Its input is a query or a
+// conversation, its output the messages that the agent added.
+func Agent(config agent.RunnerConfig) Graph { return &agentGraph{config} }
+
+type agentGraph struct{ config agent.RunnerConfig }
+
+// conversation is what an agent begins with.
+type conversation struct {
+	Query    string          `json:"query,omitempty" jsonschema:"what the user says"`
+	Messages []agent.Message `json:"messages,omitempty" jsonschema:"a conversation to go on with, before the query"`
+}
+
+func (g *agentGraph) describe() (provider.Graph, error) {
+	if g.config.Agent == nil {
+		return provider.Graph{}, errors.New("inproc: Agent: the config has no agent")
+	}
+	return provider.Graph{Name: g.config.Agent.Name(), Description: g.config.Agent.Description(), Input: schema.TextFor[conversation]()}, nil
+}
+
+func (g *agentGraph) runner(o place) (*agent.Runner, error) {
+	config := g.config
+	config.Store, config.Account, config.Ledger = o.checkpoints, o.run.Account, o.ledger
+	return agent.NewRunner(config)
+}
+
+func (g *agentGraph) execute(ctx context.Context, e provider.Execution, o place) (provider.Result, error) {
+	runner, err := g.runner(o)
+	if err != nil {
+		return provider.Result{}, err
+	}
+	end, err := g.advance(ctx, runner, e)
+	return rest(e, err, func() (provider.Completed, error) {
+		output, err := json.Marshal(end.Output)
+		usage := &fermata.Usage{InputTokens: end.Usage.InputTokens, OutputTokens: end.Usage.OutputTokens}
+		return provider.Completed{Content: end.Output.Text(), Output: output, Usage: usage, FinishReason: "end"}, err
+	})
+}
+
+// advance starts the run, or goes on with it.
+func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provider.Execution) (agent.Finished, error) {
+	saved, err := runner.Inspect(ctx, e.Run.ID)
+	switch {
+	case errors.Is(err, graph.ErrUnknownRun):
+		var input conversation
+		if err := strictjson.Decode(e.Input, &input); err != nil {
+			return agent.Finished{}, fmt.Errorf("inproc: the input of %s: %w", g.config.Agent.Name(), err)
+		}
+		if input.Query != "" {
+			input.Messages = append(input.Messages, agent.User(input.Query))
+		}
+		return last(runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
+	case err != nil:
+		return agent.Finished{}, err
+	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
+		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
+	}
+	answers := &agent.ResumeParams{Targets: open(e.Answers, saved.Interrupts)}
+	return last(runner.ResumeWithParams(ctx, e.Run.ID, answers, agent.TakeOver())) // the executor's fence says that it may
+}
+
+// last is what the events came to.
+func last(events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
+	for event, failure := range events {
+		if failure != nil {
+			return end, failure
+		}
+		switch body := event.Body.(type) {
+		case agent.Finished:
+			end = body
+		case agent.Interrupted:
+			err = &fermata.InterruptError{Info: body.Info, BadAnswers: body.BadAnswers}
+		case agent.Token, agent.Said, agent.ToolOutput, agent.ToolDone, agent.Transferred, agent.Exit:
+		}
+	}
+	return end, err
+}
+
+func (g *agentGraph) check(ctx context.Context, interrupt string, answer json.RawMessage, o place) (json.RawMessage, error) {
+	runner, err := g.runner(o)
+	if err != nil {
+		return nil, err
+	}
+	return runner.CheckAnswer(ctx, o.run.ID, interrupt, answer)
+}

@@ -86,6 +86,19 @@ func TestStream_WithoutUsage_IsFine(t *testing.T) {
 	}
 }
 
+// Some servers tell the usage so far with each chunk, or once and not at the end.
+func TestStream_UsageBeforeTheEnd_IsNotLost(t *testing.T) {
+	early := strings.Replace(textChunk("Hi"), `"usage":null`, `"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}`, 1)
+	s := serve(t, stream(early, chunk(`{}`, "stop")))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (agent.Usage{InputTokens: 5, OutputTokens: 1}); response.Usage != want {
+		t.Errorf("usage is %+v; want %+v", response.Usage, want)
+	}
+}
+
 func TestStream_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	s := serve(t, stream(chunk(`{"role":"assistant","refusal":"I can"}`, ""), chunk(`{"refusal":"not."}`, ""), chunk(`{}`, "stop")))
 	texts, response, err := collect(s.model().Stream(t.Context(), ask("Something bad")))
@@ -230,7 +243,7 @@ func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
 			cancel()
 		}
 	}
-	if !errors.Is(last, context.Canceled) {
+	if last != context.Canceled { // and not an error of the model's
 		t.Errorf("stream ended with %v; want context.Canceled", last)
 	}
 	<-gone

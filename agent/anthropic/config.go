@@ -1,0 +1,203 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// Config says which model to ask and how. Only Model is required.
+type Config struct {
+	// Model is the name of the model, as the service knows it.
+	Model string
+	// APIKey is sent as x-api-key. The default is $ANTHROPIC_API_KEY, and none if BaseURL is set.
+	APIKey string
+	// BaseURL is where the service is, without the /v1 that is part of each request's path. It has no user, query or
+	// fragment. The default is Anthropic's.
+	BaseURL string
+	// MaxTokens limits each answer, thinking included. The API requires a limit; the default, for 0, is 8192.
+	MaxTokens int64
+	// Temperature is the randomness of the answers, from 0 to 1. The default, nil, is the model's own.
+	Temperature *float64
+	// Extra are further fields of each request's body by name, as "thinking", "output_config" or "cache_control". The
+	// default is none. It cannot hold what this Config or the request says.
+	Extra map[string]any
+	// Betas are the features in preview that requests may use, by the names that go into the header anthropic-beta. The
+	// default is none.
+	Betas []string
+	// MaxRetries is how often a request is repeated after a temporary failure, with growing pauses or those that the
+	// service asks for. The default, nil, is 2.
+	MaxRetries *int
+	// HTTPClient makes the requests. The default waits ten minutes for an answer to begin. Its timeout, if it has one,
+	// covers a stream to its end.
+	HTTPClient *http.Client
+}
+
+// Model is a model behind the Messages API. New makes one; its methods may be called from several goroutines at once.
+type Model struct {
+	name        string
+	key         string // for conceal
+	messages    sdk.MessageService
+	maxTokens   int64
+	temperature *float64
+	extra       map[string]any
+	thinking    string // the type of thinking that extra asks for
+	mustStream  bool   // an answer may take too long for a connection without a sign of life
+}
+
+var _ agent.Streamer = (*Model)(nil)
+
+const (
+	defaultBaseURL   = "https://api.anthropic.com"
+	defaultMaxTokens = 8192
+)
+
+// owned are the fields of a request that Extra cannot have.
+var owned = []string{"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature"}
+
+// New returns the model that the Config describes. It does not connect. The Config may be changed afterwards.
+func New(config Config) (*Model, error) {
+	m, options, err := configure(config)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	// The service and not the client: the client would read the environment.
+	m.messages = sdk.NewMessageService(options...)
+	return m, nil
+}
+
+func configure(config Config) (*Model, []option.RequestOption, error) {
+	if strings.TrimSpace(config.Model) == "" {
+		return nil, nil, errors.New("no model: Config.Model is empty")
+	}
+	if config.MaxTokens < 0 {
+		return nil, nil, fmt.Errorf("Config.MaxTokens is %d", config.MaxTokens)
+	}
+	if config.MaxRetries != nil && *config.MaxRetries < 0 {
+		return nil, nil, fmt.Errorf("Config.MaxRetries is %d", *config.MaxRetries)
+	}
+	extra, err := copyExtra(config.Extra)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Model{
+		name:      config.Model,
+		key:       strings.TrimSpace(config.APIKey),
+		maxTokens: config.MaxTokens,
+		extra:     extra,
+		thinking:  thinkingType(extra),
+	}
+	if m.maxTokens == 0 {
+		m.maxTokens = defaultMaxTokens
+	}
+	_, err = sdk.CalculateNonStreamingTimeout(int(m.maxTokens), sdk.Model(m.name), nil)
+	m.mustStream = err != nil
+	if config.Temperature != nil {
+		m.temperature = new(*config.Temperature)
+	}
+	base := defaultBaseURL
+	if config.BaseURL != "" {
+		base = config.BaseURL
+		if err := checkBaseURL(base); err != nil {
+			return nil, nil, err
+		}
+	} else if m.key == "" {
+		if m.key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY")); m.key == "" {
+			return nil, nil, errors.New("no API key: set ANTHROPIC_API_KEY or Config.APIKey, or Config.BaseURL for a server without keys")
+		}
+	}
+
+	options := []option.RequestOption{
+		option.WithBaseURL(base), option.WithHTTPClient(httpClient(config.HTTPClient)), option.WithoutOpenTelemetry(),
+	}
+	if m.key != "" {
+		options = append(options, option.WithAPIKey(m.key))
+	}
+	if len(config.Betas) > 0 {
+		options = append(options, option.WithHeader("anthropic-beta", strings.Join(config.Betas, ",")))
+	}
+	if config.MaxRetries != nil {
+		options = append(options, option.WithMaxRetries(*config.MaxRetries))
+	}
+	return m, options, nil
+}
+
+// checkBaseURL never repeats the URL: it may hold a password.
+func checkBaseURL(base string) error {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+		return errors.New("Config.BaseURL is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("Config.BaseURL does not begin with http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("Config.BaseURL has no host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("Config.BaseURL has a user, a query or a fragment")
+	}
+	return nil
+}
+
+// copyExtra goes through JSON: the copy is deep, and what cannot be sent is found now and not in the middle of a run.
+func copyExtra(extra map[string]any) (map[string]any, error) {
+	if len(extra) == 0 {
+		return nil, nil
+	}
+	for name := range extra {
+		if slices.Contains(owned, name) {
+			return nil, fmt.Errorf("Config.Extra has %q, which is not its to set", name)
+		}
+	}
+	text, err := json.Marshal(extra)
+	if err != nil {
+		return nil, fmt.Errorf("Config.Extra: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, fmt.Errorf("Config.Extra: %w", err)
+	}
+	copied := make(map[string]any, len(fields))
+	for name, value := range fields {
+		copied[name] = value
+	}
+	return copied, nil
+}
+
+// httpClient returns a client that does not follow redirects: neither the key nor the conversation is for another place
+// than the configured one, and Go would send the header x-api-key along.
+func httpClient(given *http.Client) *http.Client {
+	if given == nil {
+		return defaultClient()
+	}
+	client := *given
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = stay
+	}
+	return &client
+}
+
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// defaultClient is one for all models, so that they share connections. A service that accepts a request and never answers
+// must not hold a run for ever.
+var defaultClient = sync.OnceValue(func() *http.Client {
+	transport := http.DefaultTransport
+	if standard, ok := transport.(*http.Transport); ok { // somebody may have wrapped it, for tracing
+		patient := standard.Clone()
+		patient.ResponseHeaderTimeout = 10 * time.Minute
+		transport = patient
+	}
+	return &http.Client{Transport: transport, CheckRedirect: stay}
+})

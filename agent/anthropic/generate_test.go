@@ -1,0 +1,262 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func ask(text string) *agent.Request {
+	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
+}
+
+var weather = agent.ToolSpec{
+	Name:        "weather",
+	Description: "The weather in a city.",
+	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
+}
+
+func mustGenerate(t *testing.T, m *Model, request *agent.Request) *agent.Response {
+	t.Helper()
+	response, err := m.Generate(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func wantResponse(t *testing.T, got, want *agent.Response) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
+}
+
+// wantGolden compares JSON, the order of its fields included: the service caches prompts by their beginning.
+func wantGolden(t *testing.T, name, body string) {
+	t.Helper()
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(body), "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	path, got := filepath.Join("testdata", name), indented.String()+"\n"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestGenerate_PlainAnswer(t *testing.T) {
+	s := serve(t, answer(`[{"type":"text","text":"Grüße aus "},{"type":"text","text":"東京 🙂"}]`, "end_turn",
+		`{"input_tokens":20,"cache_creation_input_tokens":30,"cache_read_input_tokens":100,"output_tokens":9,"service_tier":"standard"}`))
+	wantResponse(t, mustGenerate(t, s.model(), ask("Hello")), &agent.Response{
+		Message: agent.Assistant("Grüße aus 東京 🙂"),
+		Usage:   agent.Usage{InputTokens: 150, OutputTokens: 9, CachedTokens: 100},
+		Model:   "claude-test-20260901",
+		Finish:  agent.FinishStop,
+	})
+	if got := *s.requests()[0].MaxTokens; got != 8192 {
+		t.Errorf("limit is %d; want 8192", got)
+	}
+}
+
+func TestGenerate_SeveralToolCalls(t *testing.T) {
+	s := serve(t, answer(`[{"type":"text","text":"Looking."},
+		{"type":"tool_use","id":"toolu_a","name":"weather","input":{"why":"asked","city":"Rome"}},
+		{"type":"tool_use","id":"toolu_b","name":"clock","input":{}}]`, "tool_use", someUsage))
+	request := ask("Rome?")
+	request.Tools = []agent.ToolSpec{weather, {Name: "clock"}}
+	wantResponse(t, mustGenerate(t, s.model(), request), &agent.Response{
+		Message: agent.Assistant("Looking.",
+			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"why":"asked","city":"Rome"}`},
+			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
+		Usage:  agent.Usage{InputTokens: 1, OutputTokens: 1},
+		Model:  "claude-test-20260901",
+		Finish: agent.FinishCalls,
+	})
+}
+
+func TestGenerate_ReasonsToStop(t *testing.T) {
+	for reason, want := range map[string]agent.Finish{
+		"end_turn":                      agent.FinishStop,
+		"tool_use":                      agent.FinishCalls,
+		"max_tokens":                    agent.FinishLength,
+		"refusal":                       agent.FinishFilter,
+		"stop_sequence":                 "stop_sequence",
+		"pause_turn":                    "pause_turn",
+		"model_context_window_exceeded": "model_context_window_exceeded",
+	} {
+		s := serve(t, answer(`[]`, reason, someUsage))
+		if got := mustGenerate(t, s.model(), ask("A story")).Finish; got != want {
+			t.Errorf("finish for %s is %q; want %q", reason, got, want)
+		}
+	}
+}
+
+func TestGenerate_MustCall_NamesTheTool(t *testing.T) {
+	s := serve(t, answer(`[{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}]`, "tool_use", someUsage))
+	request := ask("Rome?")
+	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
+	request.MustCall = "weather"
+	mustGenerate(t, s.model(), request)
+	if got, want := *s.requests()[0].ToolChoice, (wireChoice{"tool", "weather"}); got != want {
+		t.Errorf("tool choice is %v; want %v", got, want)
+	}
+}
+
+// wholeConversation has everything that an agent's history can hold.
+func wholeConversation() *agent.Request {
+	rome := agent.ToolCall{ID: "toolu_1", Name: "weather", Args: `{"why":"asked", "city":"Rome"}`}
+	oslo := agent.ToolCall{ID: "toolu_2", Name: "weather", Args: `{"city":`}
+	list := agent.ToolCall{ID: "toolu_3", Name: "weather", Args: `["Rome"]`}
+	none := agent.ToolCall{ID: "functions.weather:0", Name: "weather"}
+	failed, silent := agent.Result(oslo, "the arguments are not JSON"), agent.Result(list, "")
+	failed.Failed, silent.Failed = true, true
+	other := agent.Assistant("I am another agent.")
+	other.Agent = "meteorologist"
+	other.Opaque = json.RawMessage(`{"of":"another vendor"}`)
+	return &agent.Request{
+		Messages: []agent.Message{
+			agent.System("You know the weather."),
+			agent.System("Be brief."),
+			agent.Assistant("Welcome!"),
+			agent.User("Rome & <Oslo>?"),
+			agent.User("Quickly."),
+			agent.Assistant("", rome, oslo, list),
+			agent.Result(rome, "sunny"),
+			failed,
+			silent,
+			agent.User("And now?"),
+			agent.Assistant("Let me look.", none),
+			agent.Result(none, ""),
+			agent.Assistant("Nothing."),
+			other,
+			agent.User(" \n"),
+			agent.Assistant("\n"),
+			agent.Assistant("The end."),
+		},
+		Tools: []agent.ToolSpec{weather, {Name: "clock"}},
+	}
+}
+
+func TestGenerate_ConversationOnTheWire(t *testing.T) {
+	s := serve(t, say("Sun in Rome."))
+	mustGenerate(t, s.model(func(c *Config) {
+		c.MaxTokens = 500
+		c.Temperature = new(0.0)
+		c.Extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral"}}
+		c.Betas = []string{"one-2026-01-01", "two-2026-02-02"}
+	}), wholeConversation())
+	wantGolden(t, "request.json", s.lastBody())
+	if got, want := s.requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
+		t.Errorf("betas are %q; want %q", got, want)
+	}
+}
+
+// The signature of newer models' thinking, and the service's cache, hold only as long as nothing before them changes.
+func TestGenerate_WhatWasSentOnceIsSentAgainTheSame(t *testing.T) {
+	whole := wholeConversation()
+	var before []wireMessage
+	for n := 3; n <= len(whole.Messages); n++ {
+		last := whole.Messages[n-1]
+		if last.Role == agent.RoleTool || len(last.ToolCalls) > 0 {
+			continue // nobody asks in the middle of a turn
+		}
+		s := serve(t, say("Yes."))
+		mustGenerate(t, s.model(), &agent.Request{Messages: whole.Messages[:n]})
+		now := s.requests()[0].Messages
+		// The last turn is the user's, to whom it is open to go on.
+		for i, message := range before[:max(0, len(before)-1)] {
+			if diff := cmp.Diff(message, now[i]); diff != "" {
+				t.Fatalf("turn %d with %d messages (-before +now):\n%s", i, n, diff)
+			}
+		}
+		before = now
+	}
+}
+
+func TestGenerate_NothingButASystemPrompt(t *testing.T) {
+	s := serve(t, say("Good morning!"))
+	mustGenerate(t, s.model(), &agent.Request{Messages: []agent.Message{agent.System("Greet the visitor.")}})
+	if got := s.requests()[0].Messages; len(got) != 1 || got[0].Content[0].Text != filler {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
+	s := serve(t)
+	for name, request := range map[string]*agent.Request{
+		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
+		"bad schema":   {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
+		"no schema":    {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`{`)}}},
+	} {
+		if _, err := s.model().Generate(t.Context(), request); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for piece, err := range s.model().Stream(t.Context(), request) {
+			if piece != nil || err == nil {
+				t.Errorf("%s: stream gave %v, %v", name, piece, err)
+			}
+		}
+	}
+}
+
+// The service refuses to answer at once what may take more than ten minutes.
+func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
+	high := func(c *Config) { c.MaxTokens = 64000 }
+	s := serve(t, stream(streamed("A long story")...))
+	response := mustGenerate(t, s.model(high), ask("A story"))
+	if !s.requests()[0].Stream || response.Message.Text != "A long story" || response.Finish != agent.FinishStop {
+		t.Errorf("got %+v", response)
+	}
+	broken := serve(t, stream(start()))
+	if response, err := broken.model(high).Generate(t.Context(), ask("A story")); err == nil || response != nil {
+		t.Errorf("broken off: got %v, %v", response, err)
+	}
+}
+
+func TestModel_ManyAtOnce(t *testing.T) {
+	echo := func(text string) string { return "echo of " + text }
+	const askers = 16
+	var replies []reply
+	for range 2 * askers {
+		replies = append(replies, echoing(echo))
+	}
+	m := serve(t, replies...).model(func(c *Config) { c.Extra = map[string]any{"thinking": map[string]any{"type": "adaptive"}} })
+	var wg sync.WaitGroup
+	for i := range askers {
+		text := fmt.Sprint("question ", i)
+		wg.Go(func() {
+			response, err := m.Generate(t.Context(), ask(text))
+			if err != nil || response.Message.Text != echo(text) {
+				t.Errorf("Generate(%s): %v, %v", text, response, err)
+			}
+		})
+		wg.Go(func() {
+			_, response, err := collect(m.Stream(t.Context(), ask(text)))
+			if err != nil || response.Message.Text != echo(text) {
+				t.Errorf("Stream(%s): %v, %v", text, response, err)
+			}
+		})
+	}
+	wg.Wait()
+}

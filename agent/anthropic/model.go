@@ -1,0 +1,80 @@
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// Generate asks the model and waits for its whole answer. Answers that may take more than ten minutes, because of a high
+// MaxTokens, are streamed underneath: the service refuses them otherwise.
+func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
+	if m.mustStream {
+		return last(m.Stream(ctx, request))
+	}
+	params, err := m.params(request)
+	if err != nil {
+		return nil, err
+	}
+	var answered *http.Response
+	message, err := m.messages.New(ctx, params, option.WithResponseInto(&answered))
+	if err != nil {
+		return nil, m.fail(ctx, answered, err)
+	}
+	answer, err := read(message)
+	if err != nil {
+		return nil, m.fail(ctx, answered, err)
+	}
+	return answer.response(m.name)
+}
+
+func last(pieces iter.Seq2[*agent.Piece, error]) (response *agent.Response, err error) {
+	for piece, err := range pieces {
+		if err != nil {
+			return nil, err
+		}
+		response = piece.Response
+	}
+	return response, nil
+}
+
+// Stream asks the model and gives its answer as it comes, without its thinking. The request is made when the loop begins,
+// and anew with each loop; leaving the loop closes the connection.
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
+	return func(yield func(*agent.Piece, error) bool) {
+		params, err := m.params(request)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var answered *http.Response
+		stream := m.messages.NewStreaming(ctx, params, option.WithResponseInto(&answered))
+		defer stream.Close()
+
+		var answer assembly
+		for !answer.done && stream.Next() {
+			text, err := answer.add(stream.Current())
+			if err != nil {
+				yield(nil, m.fail(ctx, answered, err))
+				return
+			}
+			if text != "" && !yield(&agent.Piece{Text: text}, nil) {
+				return
+			}
+		}
+		if err := stream.Err(); err != nil {
+			yield(nil, m.fail(ctx, answered, err))
+			return
+		}
+		response, err := answer.response(m.name)
+		if err != nil {
+			yield(nil, m.fail(ctx, answered, err))
+			return
+		}
+		yield(&agent.Piece{Response: response}, nil)
+	}
+}

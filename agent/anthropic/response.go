@@ -1,0 +1,142 @@
+package anthropic
+
+import (
+	"cmp"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// assembly puts an answer together, from the events of a stream or at once.
+type assembly struct {
+	model  string
+	usage  sdk.Usage
+	reason sdk.StopReason
+	blocks []*block
+	at     map[int64]*block
+	done   bool
+}
+
+// block is a part of an answer. Those of kinds that this package does not know say nothing.
+type block struct {
+	kind      string
+	content   strings.Builder // the text, the thinking, the redacted data, or the arguments
+	signature strings.Builder // of thinking
+	id, name  string          // of a call
+	begun     string          // arguments that a call began with, if no others come
+}
+
+// read takes a whole answer.
+func read(message *sdk.Message) (*assembly, error) {
+	if message == nil || !message.JSON.Content.Valid() {
+		return nil, errNoMessage
+	}
+	a := &assembly{model: message.Model, usage: message.Usage, reason: message.StopReason, done: true}
+	for _, part := range message.Content {
+		a.begin(&block{kind: part.Type, id: part.ID, name: part.Name, begun: string(part.Input)},
+			part.Text+part.Thinking+part.Data, part.Signature)
+	}
+	return a, nil
+}
+
+// add takes an event and returns the text in it.
+func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err error) {
+	switch event.Type {
+	case "message_start":
+		a.model, a.usage = event.Message.Model, event.Message.Usage
+	case "content_block_start":
+		part := event.ContentBlock
+		b := &block{kind: part.Type, id: part.ID, name: part.Name, begun: part.JSON.Input.Raw()}
+		a.begin(b, part.Text+part.Thinking+part.Data, part.Signature)
+		if a.at == nil {
+			a.at = make(map[int64]*block)
+		}
+		a.at[event.Index] = b
+		if b.kind == typeText {
+			text = part.Text
+		}
+	case "content_block_delta":
+		b, ok := a.at[event.Index]
+		if !ok {
+			return "", errDisorder
+		}
+		delta := event.Delta // only one of its texts is there
+		b.content.WriteString(delta.Text + delta.Thinking + delta.PartialJSON)
+		b.signature.WriteString(delta.Signature)
+		text = delta.Text
+	case "message_delta":
+		a.reason = event.Delta.StopReason
+		a.count(event.Usage)
+	case "message_stop":
+		a.done = true
+	}
+	return text, nil
+}
+
+func (a *assembly) begin(b *block, content, signature string) {
+	b.content.WriteString(content)
+	b.signature.WriteString(signature)
+	a.blocks = append(a.blocks, b)
+}
+
+// count takes sums over the whole message; those that are missing are as message_start said.
+func (a *assembly) count(u sdk.MessageDeltaUsage) {
+	a.usage.OutputTokens = u.OutputTokens
+	if u.JSON.InputTokens.Valid() {
+		a.usage.InputTokens = u.InputTokens
+	}
+	if u.JSON.CacheCreationInputTokens.Valid() {
+		a.usage.CacheCreationInputTokens = u.CacheCreationInputTokens
+	}
+	if u.JSON.CacheReadInputTokens.Valid() {
+		a.usage.CacheReadInputTokens = u.CacheReadInputTokens
+	}
+}
+
+// response is the answer, if it is there to its end. asked is the name of the model that was asked.
+func (a *assembly) response(asked string) (*agent.Response, error) {
+	if !a.done {
+		return nil, errBrokenOff
+	}
+	var text strings.Builder
+	var calls []agent.ToolCall
+	for _, b := range a.blocks {
+		switch b.kind {
+		case typeText:
+			text.WriteString(b.content.String())
+		case typeCall:
+			// As it was written, even if it was cut off in the middle: nobody should take it for a call without arguments.
+			args := cmp.Or(b.content.String(), b.begun, "{}")
+			calls = append(calls, agent.ToolCall{ID: b.id, Name: b.name, Args: args})
+		}
+	}
+	message := agent.Assistant(text.String(), calls...)
+	message.Opaque = keep(asked, a.blocks)
+	return &agent.Response{
+		Message: message,
+		Usage: agent.Usage{
+			// The API counts what it read from its cache, and what it wrote to it, apart from the rest.
+			InputTokens:  a.usage.InputTokens + a.usage.CacheCreationInputTokens + a.usage.CacheReadInputTokens,
+			OutputTokens: a.usage.OutputTokens,
+			CachedTokens: a.usage.CacheReadInputTokens,
+		},
+		Model:  a.model,
+		Finish: finish(a.reason),
+	}, nil
+}
+
+func finish(reason sdk.StopReason) agent.Finish {
+	switch reason {
+	case sdk.StopReasonEndTurn:
+		return agent.FinishStop
+	case sdk.StopReasonToolUse:
+		return agent.FinishCalls
+	case sdk.StopReasonMaxTokens:
+		return agent.FinishLength
+	case sdk.StopReasonRefusal:
+		return agent.FinishFilter
+	}
+	return agent.Finish(reason)
+}

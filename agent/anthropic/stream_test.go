@@ -1,0 +1,255 @@
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// collect returns the texts of a stream and what it ended with.
+func collect(stream iter.Seq2[*agent.Piece, error]) (texts []string, response *agent.Response, err error) {
+	for piece, err := range stream {
+		if err != nil {
+			return texts, response, err
+		}
+		if response != nil {
+			return texts, response, errors.New("a piece came after the response")
+		}
+		if piece.Text != "" {
+			texts = append(texts, piece.Text)
+		}
+		response = piece.Response
+	}
+	return texts, response, nil
+}
+
+// echoing answers with what the last message says, whole or streamed as it is asked to.
+func echoing(echo func(string) string) reply {
+	return func(w http.ResponseWriter, r *http.Request, asked wireRequest) {
+		text := echo(asked.Messages[len(asked.Messages)-1].Content[0].Text)
+		if asked.Stream {
+			stream(streamed(text)...)(w, r, asked)
+			return
+		}
+		say(text)(w, r, asked)
+	}
+}
+
+func TestStream_TextAndCallsInterleaved(t *testing.T) {
+	// Deltas of blocks may come in turns.
+	between := []event{
+		begin(1, `{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}`),
+		delta(1, "input_json_delta", "partial_json", `{"city"`),
+		begin(2, `{"type":"tool_use","id":"toolu_b","name":"clock","input":{}}`),
+		delta(1, "input_json_delta", "partial_json", `: "Zürich"}`),
+		end(1),
+		end(2),
+	}
+	s := serve(t, stream(join([]event{start()}, textBlock(0, "Zwei Stä", "dte: 東京 🙂"), between, textBlock(3, " gleich"), stop("tool_use"))...))
+	texts, response, err := collect(s.model().Stream(t.Context(), ask("Zürich und 東京?")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Zwei Stä", "dte: 東京 🙂", " gleich"}, texts); diff != "" {
+		t.Errorf("texts (-want +got):\n%s", diff)
+	}
+	wantResponse(t, response, &agent.Response{
+		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
+			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"city": "Zürich"}`},
+			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
+		Usage:  agent.Usage{InputTokens: 135, OutputTokens: 15, CachedTokens: 100},
+		Model:  "claude-test-20260901",
+		Finish: agent.FinishCalls,
+	})
+}
+
+func TestStream_UsageAtTheEndReplacesThatOfTheBeginning(t *testing.T) {
+	s := serve(t, stream(start(),
+		event{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":` +
+			`{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":200,"output_tokens":7}}`},
+		event{"message_stop", `{"type":"message_stop"}`}))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (agent.Usage{InputTokens: 230, OutputTokens: 7, CachedTokens: 200}); response.Usage != want {
+		t.Errorf("usage is %+v; want %+v", response.Usage, want)
+	}
+}
+
+// An agent that took the call for one without arguments would make it.
+func TestStream_CallCutOffByTheLimit_KeepsWhatWasWritten(t *testing.T) {
+	s := serve(t, stream(join([]event{start()}, callBlock(0, "toolu_a", "delete", `{"path":"/tm`), stop("max_tokens"))...))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Clean up")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := response.Message.ToolCalls[0].Args; got != `{"path":"/tm` || response.Finish != agent.FinishLength {
+		t.Errorf("args are %q, finish %q", got, response.Finish)
+	}
+}
+
+func TestStream_UnknownEventsAndBlocks_AreLeftOut(t *testing.T) {
+	s := serve(t, stream(join([]event{
+		start(),
+		{"weather_report", `{"type":"weather_report"}`},
+		begin(0, `{"type":"hologram","id":"h"}`),
+		delta(0, "hologram_delta", "pixels", "…"),
+		end(0),
+		begin(1, `{"type":"tool_use","id":"toolu_a","name":"weather","input":{"city":"Rome"}}`),
+		end(1),
+	}, textBlock(2, "Hi"), stop("end_turn"))...))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := agent.Assistant("Hi", agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"city":"Rome"}`})
+	if diff := cmp.Diff(want, response.Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestStream_BrokenOff_IsAnError(t *testing.T) {
+	half := frame(join([]event{start()}, textBlock(0, "The answer is 4"))...)
+	unstopped := frame(join([]event{start()}, textBlock(0, "The answer is 42."), stop("end_turn")[:1])...)
+	cut := func(text string) reply {
+		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+			dribble(w, text)
+			panic(http.ErrAbortHandler)
+		}
+	}
+	ended := func(text string) reply {
+		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, text) }
+	}
+	for name, broken := range map[string]reply{
+		"connection cut":                    cut(half),
+		"connection cut inside of an event": cut(half + "event: content_bl"),
+		"connection cut before the end":     cut(unstopped),
+		"response ended":                    ended(half),
+		"response ended before the end":     ended(unstopped),
+		"empty":                             ended(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, response, err := collect(serve(t, broken).model().Stream(t.Context(), ask("6 × 7?")))
+			wantFailure(t, err, 0, true, "unexpected EOF")
+			if response != nil || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("got %v, %v", response, err)
+			}
+		})
+	}
+}
+
+func TestStream_ErrorInside_HasTheStatusOfItsKind(t *testing.T) {
+	for _, test := range []struct {
+		kind      string
+		status    int
+		temporary bool
+	}{
+		{"overloaded_error", 529, true},
+		{"api_error", 500, true},
+		{"rate_limit_error", 429, true},
+		{"timeout_error", 504, true},
+		{"invalid_request_error", 400, false},
+		{"authentication_error", 401, false},
+		{"something_new_error", 0, true},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			data := fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":"Sorry"}}`, test.kind)
+			s := serve(t, stream(join([]event{start()}, textBlock(0, "Well"), []event{{"error", data}})...))
+			texts, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+			wantFailure(t, err, test.status, test.temporary, "Sorry ("+test.kind+")")
+			if response != nil || len(texts) != 1 {
+				t.Errorf("got %q, %v", texts, response)
+			}
+		})
+	}
+}
+
+func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
+	for name, bad := range map[string]event{
+		"no JSON":               {"content_block_start", `{"type":`},
+		"delta without a block": delta(5, "text_delta", "text", "?"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, response, err := collect(serve(t, stream(join([]event{start(), bad}, stop("end_turn"))...)).model().Stream(t.Context(), ask("Hello")))
+			wantFailure(t, err, 0, false, "")
+			if response != nil {
+				t.Errorf("got %v", response)
+			}
+		})
+	}
+}
+
+// hold sends a text, and then nothing until the client is gone.
+func hold(gone chan<- struct{}) reply {
+	return func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
+		dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
+		<-r.Context().Done()
+		close(gone)
+	}
+}
+
+func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
+	gone := make(chan struct{})
+	m := serve(t, hold(gone)).model()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for piece, err := range m.Stream(ctx, ask("Hello")) {
+		if last = err; err == nil && piece.Text == "Well" {
+			cancel()
+		}
+	}
+	if last != context.Canceled { // and not an error of the model's
+		t.Errorf("stream ended with %v; want context.Canceled", last)
+	}
+	<-gone
+}
+
+func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
+	gone := make(chan struct{})
+	m := serve(t, hold(gone)).model()
+	for _, err := range m.Stream(t.Context(), ask("Hello")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	<-gone // or the test ends by its time limit
+}
+
+func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
+	gone := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
+		dribble(w, frame(streamed("Done")...))
+		<-r.Context().Done()
+		close(gone)
+	})
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	if err != nil || !strings.HasPrefix(response.Message.Text, "Done") {
+		t.Errorf("got %v, %v", response, err)
+	}
+	<-gone
+}
+
+func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
+	s := serve(t, stream(streamed("one")...), stream(streamed("two")...))
+	answers := s.model().Stream(t.Context(), ask("Hello"))
+	if n := len(s.requests()); n != 0 {
+		t.Fatalf("%d requests before the loop", n)
+	}
+	for _, want := range []string{"one", "two"} {
+		if _, response, err := collect(answers); err != nil || response.Message.Text != want {
+			t.Errorf("got %v, %v; want %s", response, err, want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// opaque is what a message keeps besides its text and its calls: what the model thought, and where in the answer. It is
+// stored with runs that wait, so version 1 has to be read for ever.
+type opaque struct {
+	Anthropic int    `json:"anthropic"` // the version; nobody else's data has one
+	Model     string `json:"model"`     // as it was asked for: others cannot read its thinking
+	Blocks    []kept `json:"blocks"`
+}
+
+// kept is one block of an answer. Texts and calls are in the message; here is only which comes next, and how long a text is.
+type kept struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Data      string `json:"data,omitempty"`
+	Length    int    `json:"length,omitempty"` // of a text, in bytes
+}
+
+const opaqueVersion = 1
+
+// The types of blocks that this package knows.
+const (
+	typeText     = "text"
+	typeThinking = "thinking"
+	typeRedacted = "redacted_thinking"
+	typeCall     = "tool_use"
+)
+
+// The types of thinking that make a difference to this package.
+const (
+	thinkingManual = "enabled"
+	thinkingOff    = "disabled"
+)
+
+// thinkingType returns the type of thinking that a request's fields ask for, or "".
+func thinkingType(fields map[string]any) string {
+	text, _ := fields["thinking"].(json.RawMessage)
+	var thinking struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(text, &thinking) != nil {
+		return ""
+	}
+	return thinking.Type
+}
+
+// assistantToWire gives an assistant's message the form that it had when it came. A model that was in the middle of its
+// thoughts when it called a tool has to find them where they were. Only their own model, the reader, gets them.
+func assistantToWire(message agent.Message, reader string) []sdk.ContentBlockParamUnion {
+	var was opaque
+	if json.Unmarshal(message.Opaque, &was) != nil || was.Anthropic != opaqueVersion || was.Model != reader {
+		was.Blocks = nil
+	}
+	blocks, ok := was.arrange(message)
+	if !ok { // Somebody changed the message. The thoughts still come before what they led to.
+		blocks = nil
+		for _, block := range was.Blocks {
+			if thought, ok := block.toWire(); ok {
+				blocks = append(blocks, thought)
+			}
+		}
+		blocks = appendText(blocks, message.Text)
+		for _, call := range message.ToolCalls {
+			blocks = append(blocks, callToWire(call))
+		}
+	}
+	// Thoughts that led to nothing, because the answer was cut off, the API refuses.
+	for n := len(blocks); n > 0 && (blocks[n-1].OfThinking != nil || blocks[n-1].OfRedactedThinking != nil); n-- {
+		blocks = blocks[:n-1]
+	}
+	return blocks
+}
+
+// arrange puts texts and calls between the thoughts. It reports false if they are not those that the message came with.
+func (o *opaque) arrange(message agent.Message) (blocks []sdk.ContentBlockParamUnion, ok bool) {
+	text, calls := message.Text, message.ToolCalls
+	for _, block := range o.Blocks {
+		switch block.Type {
+		case typeText:
+			if block.Length < 0 || block.Length > len(text) || !utf8.ValidString(text[:block.Length]) {
+				return nil, false
+			}
+			blocks = appendText(blocks, text[:block.Length])
+			text = text[block.Length:]
+		case typeCall:
+			if len(calls) == 0 {
+				return nil, false
+			}
+			blocks = append(blocks, callToWire(calls[0]))
+			calls = calls[1:]
+		default:
+			if thought, ok := block.toWire(); ok {
+				blocks = append(blocks, thought)
+			}
+		}
+	}
+	return blocks, text == "" && len(calls) == 0
+}
+
+func (k kept) toWire() (block sdk.ContentBlockParamUnion, ok bool) {
+	switch k.Type {
+	case typeThinking:
+		return sdk.NewThinkingBlock(k.Signature, k.Thinking), true
+	case typeRedacted:
+		return sdk.NewRedactedThinkingBlock(k.Data), true
+	}
+	return block, false
+}
+
+func appendText(blocks []sdk.ContentBlockParamUnion, text string) []sdk.ContentBlockParamUnion {
+	if blank(text) {
+		return blocks
+	}
+	return append(blocks, sdk.NewTextBlock(text))
+}
+
+// keep is the inverse of assistantToWire. An answer without thinking needs nothing kept.
+func keep(model string, blocks []*block) json.RawMessage {
+	thought := false
+	was := opaque{Anthropic: opaqueVersion, Model: model}
+	for _, b := range blocks {
+		k := kept{Type: b.kind}
+		switch b.kind {
+		case typeText:
+			k.Length = b.content.Len()
+		case typeThinking:
+			k.Thinking, k.Signature, thought = b.content.String(), b.signature.String(), true
+		case typeRedacted:
+			k.Data, thought = b.content.String(), true
+		}
+		was.Blocks = append(was.Blocks, k)
+	}
+	if !thought {
+		return nil
+	}
+	text, err := json.Marshal(was)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return text
+}

@@ -60,7 +60,7 @@ type Finish string
 // Why models stop. A service's reason that is none of these is passed on as it is.
 const (
 	FinishStop   Finish = "stop"           // it was done
-	FinishCalls  Finish = "tool_calls"     // it wants tools called
+	FinishCalls  Finish = "tool_calls"     // it wants tools called; so it does with any other reason, if the message has calls
 	FinishLength Finish = "length"         // it was cut off
 	FinishFilter Finish = "content_filter" // the service refused
 )
@@ -80,7 +80,7 @@ func (u Usage) Add(v Usage) Usage {
 
 // ModelError is a service's refusal to answer. The run can be resumed: the model is then asked again.
 type ModelError struct {
-	// Model is the name of the model that was asked, Status the HTTP status (0 if there was none).
+	// Model is the name of the model that was asked, Status the HTTP status (0 if none said that it failed).
 	Model  string
 	Status int
 	// Temporary says that the same request may succeed later: the service is overloaded, or limits the rate.

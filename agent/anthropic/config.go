@@ -1,21 +1,17 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 // Config says which model to ask and how. Only Model is required.
@@ -88,7 +84,7 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	if config.MaxRetries != nil && *config.MaxRetries < 0 {
 		return nil, nil, fmt.Errorf("Config.MaxRetries is %d", *config.MaxRetries)
 	}
-	extra, err := copyExtra(config.Extra)
+	extra, err := modelhttp.CopyExtra(config.Extra, owned)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +106,7 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	base := defaultBaseURL
 	if config.BaseURL != "" {
 		base = config.BaseURL
-		if err := checkBaseURL(base); err != nil {
+		if err := modelhttp.CheckBaseURL(base); err != nil {
 			return nil, nil, err
 		}
 	} else if m.key == "" {
@@ -120,7 +116,7 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	}
 
 	options := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(httpClient(config.HTTPClient)), option.WithoutOpenTelemetry(),
+		option.WithBaseURL(base), option.WithHTTPClient(modelhttp.Client(config.HTTPClient)), option.WithoutOpenTelemetry(),
 	}
 	if m.key != "" {
 		options = append(options, option.WithAPIKey(m.key))
@@ -133,71 +129,3 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	}
 	return m, options, nil
 }
-
-// checkBaseURL never repeats the URL: it may hold a password.
-func checkBaseURL(base string) error {
-	u, err := url.Parse(base)
-	switch {
-	case err != nil:
-		return errors.New("Config.BaseURL is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("Config.BaseURL does not begin with http:// or https://")
-	case u.Hostname() == "":
-		return errors.New("Config.BaseURL has no host")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return errors.New("Config.BaseURL has a user, a query or a fragment")
-	}
-	return nil
-}
-
-// copyExtra goes through JSON: the copy is deep, and what cannot be sent is found now and not in the middle of a run.
-func copyExtra(extra map[string]any) (map[string]any, error) {
-	if len(extra) == 0 {
-		return nil, nil
-	}
-	for name := range extra {
-		if slices.Contains(owned, name) {
-			return nil, fmt.Errorf("Config.Extra has %q, which is not its to set", name)
-		}
-	}
-	text, err := json.Marshal(extra)
-	if err != nil {
-		return nil, fmt.Errorf("Config.Extra: %w", err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, fmt.Errorf("Config.Extra: %w", err)
-	}
-	copied := make(map[string]any, len(fields))
-	for name, value := range fields {
-		copied[name] = value
-	}
-	return copied, nil
-}
-
-// httpClient returns a client that does not follow redirects: neither the key nor the conversation is for another place
-// than the configured one, and Go would send the header x-api-key along.
-func httpClient(given *http.Client) *http.Client {
-	if given == nil {
-		return defaultClient()
-	}
-	client := *given
-	if client.CheckRedirect == nil {
-		client.CheckRedirect = stay
-	}
-	return &client
-}
-
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// defaultClient is one for all models, so that they share connections. A service that accepts a request and never answers
-// must not hold a run for ever.
-var defaultClient = sync.OnceValue(func() *http.Client {
-	transport := http.DefaultTransport
-	if standard, ok := transport.(*http.Transport); ok { // somebody may have wrapped it, for tracing
-		patient := standard.Clone()
-		patient.ResponseHeaderTimeout = 10 * time.Minute
-		transport = patient
-	}
-	return &http.Client{Transport: transport, CheckRedirect: stay}
-})

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 var (
@@ -45,20 +44,20 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	failure := &agent.ModelError{Model: m.name}
 	if answered != nil && answered.StatusCode >= 300 {
 		failure.Status = answered.StatusCode
-		failure.Temporary = temporary(answered.StatusCode)
-		failure.Err = m.conceal(errors.New(explain(answered)))
+		failure.Temporary = modelhttp.Temporary(answered.StatusCode)
+		failure.Err = modelhttp.Conceal(m.key, errors.New(explain(answered)))
 		return failure
 	}
 	if event, ok := errors.AsType[*sdk.Error](err); ok {
 		words := decode([]byte(event.RawJSON()))
 		failure.Status = statuses[words.Type]
 		// The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-		failure.Temporary = failure.Status == 0 || temporary(failure.Status)
-		failure.Err = m.conceal(errors.New(words.text()))
+		failure.Temporary = failure.Status == 0 || modelhttp.Temporary(failure.Status)
+		failure.Err = modelhttp.Conceal(m.key, errors.New(words.text()))
 		return failure
 	}
 	if answered != nil {
-		if kind := foreignType(answered); kind != "" {
+		if kind := modelhttp.ForeignType(answered); kind != "" {
 			err = fmt.Errorf("the service answered with %s; is the base URL right?", kind)
 		} else {
 			failure.Temporary = !malformed(err)
@@ -66,16 +65,8 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	} else if _, ok := errors.AsType[*url.Error](err); ok {
 		failure.Temporary = true
 	}
-	failure.Err = m.conceal(err)
+	failure.Err = modelhttp.Conceal(m.key, err)
 	return failure
-}
-
-func temporary(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
 }
 
 // malformed tells an answer that arrived and makes no sense from one that did not arrive.
@@ -86,23 +77,6 @@ func malformed(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
 	return syntax || kind
-}
-
-// conceal keeps the key out of an error, whoever put it there.
-func (m *Model) conceal(err error) error {
-	if m.key == "" || !strings.Contains(err.Error(), m.key) {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), m.key, "[API key]"))
-}
-
-// foreignType returns the type of an answer that cannot be one of the Messages API, or "".
-func foreignType(answered *http.Response) string {
-	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
-	if strings.HasSuffix(kind, "json") || kind == "text/event-stream" {
-		return ""
-	}
-	return kind
 }
 
 // explain returns the service's words about its refusal.
@@ -134,7 +108,7 @@ func decode(body []byte) words {
 		Error words `json:"error"`
 	}
 	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
-		return words{Type: envelope.Error.Type, Message: shorten(string(body))}
+		return words{Type: envelope.Error.Type, Message: modelhttp.Shorten(string(body))}
 	}
 	return envelope.Error
 }
@@ -144,14 +118,4 @@ func (w words) text() string {
 		return w.Message
 	}
 	return fmt.Sprintf("%s (%s)", w.Message, w.Type)
-}
-
-// shorten makes one line of a page that some gateway sent.
-func shorten(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 var (
@@ -30,20 +30,20 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	failure := &agent.ModelError{Model: m.name}
 	if answered != nil && answered.StatusCode >= 300 {
 		failure.Status = answered.StatusCode
-		failure.Temporary = temporary(answered.StatusCode)
-		failure.Err = m.conceal(errors.New(explain(answered)))
+		failure.Temporary = modelhttp.Temporary(answered.StatusCode)
+		failure.Err = modelhttp.Conceal(m.key, errors.New(explain(answered)))
 		return failure
 	}
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		words := decode(event.Event.Data)
 		failure.Status = words.status()
 		// The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-		failure.Temporary = temporary(failure.Status) || failure.Status == 0 && !strings.HasPrefix(words.Type, "invalid_request")
-		failure.Err = m.conceal(errors.New(words.text()))
+		failure.Temporary = modelhttp.Temporary(failure.Status) || failure.Status == 0 && !strings.HasPrefix(words.Type, "invalid_request")
+		failure.Err = modelhttp.Conceal(m.key, errors.New(words.text()))
 		return failure
 	}
 	if answered != nil {
-		if kind := foreignType(answered); kind != "" {
+		if kind := modelhttp.ForeignType(answered); kind != "" {
 			err = fmt.Errorf("the service answered with %s; is the base URL right?", kind)
 		} else {
 			failure.Temporary = !malformed(err)
@@ -51,16 +51,8 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	} else if _, ok := errors.AsType[*url.Error](err); ok {
 		failure.Temporary = true
 	}
-	failure.Err = m.conceal(err)
+	failure.Err = modelhttp.Conceal(m.key, err)
 	return failure
-}
-
-func temporary(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
 }
 
 // malformed tells an answer that arrived and makes no sense from one that did not arrive.
@@ -71,23 +63,6 @@ func malformed(err error) bool {
 	_, syntax := errors.AsType[*json.SyntaxError](err)
 	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
 	return syntax || kind
-}
-
-// conceal keeps the key out of an error, whoever put it there.
-func (m *Model) conceal(err error) error {
-	if m.key == "" || !strings.Contains(err.Error(), m.key) {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), m.key, "[API key]"))
-}
-
-// foreignType returns the type of an answer that cannot be one of chat completions, or "".
-func foreignType(answered *http.Response) string {
-	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
-	if strings.HasSuffix(kind, "json") || kind == "text/event-stream" {
-		return ""
-	}
-	return kind
 }
 
 // explain returns the service's words about its refusal.
@@ -122,7 +97,7 @@ func decode(body []byte) words {
 		words
 	}
 	if json.Unmarshal(body, &outer) != nil {
-		return words{Message: shorten(string(body))}
+		return words{Message: modelhttp.Shorten(string(body))}
 	}
 	var inner words
 	if json.Unmarshal(outer.Error, &inner) == nil && inner.Message != "" {
@@ -134,7 +109,7 @@ func decode(body []byte) words {
 	if outer.Message != "" {
 		return outer.words
 	}
-	return words{Message: shorten(string(body))}
+	return words{Message: modelhttp.Shorten(string(body))}
 }
 
 func (w words) text() string {
@@ -153,14 +128,4 @@ func (w words) status() int {
 		return int(code)
 	}
 	return 0
-}
-
-// shorten makes one line of a page that some gateway sent.
-func shorten(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

@@ -6,11 +6,12 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,18 +25,12 @@ func Check(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("invalid UTF-8")
 	}
-	c := checker{dec: json.NewDecoder(bytes.NewReader(data))}
-	c.dec.UseNumber()
-	if err := c.value(0); err != nil {
-		if errors.Is(err, io.EOF) {
-			return errors.New("unexpected end of JSON")
-		}
-		return err
+	if !json.Valid(data) {
+		var none json.RawMessage
+		return cmp.Or(json.Unmarshal(data, &none), errors.New("not JSON"))
 	}
-	if _, err := c.dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more data after the JSON value")
-	}
-	return nil
+	w := walker{data: data}
+	return w.value(0)
 }
 
 // Decode checks data and decodes it into v. A member that v has no field for, or has only under a name in another case,
@@ -104,57 +99,133 @@ func compareNames(in, out any, path string) error {
 	return nil
 }
 
-type checker struct {
-	dec *json.Decoder
+// walker goes through a document that is known to be JSON, and looks at the names in its objects.
+type walker struct {
+	data []byte
+	at   int
 }
 
-func (c *checker) value(depth int) error {
-	token, err := c.dec.Token()
-	if err != nil {
-		return err
+// next skips white space and returns the byte there.
+func (w *walker) next() byte {
+	for {
+		switch c := w.data[w.at]; c {
+		case ' ', '\t', '\r', '\n':
+			w.at++
+		default:
+			return c
+		}
 	}
-	delim, ok := token.(json.Delim)
-	if !ok {
+}
+
+func (w *walker) value(depth int) error {
+	switch w.next() {
+	case '{', '[':
+		if depth == MaxDepth {
+			return fmt.Errorf("nested deeper than %d", MaxDepth)
+		}
+		return w.members(depth)
+	case '"':
+		w.text()
+	default: // a number or a word: it ends where it must
+		for w.at < len(w.data) && strings.IndexByte(",]} \t\r\n", w.data[w.at]) < 0 {
+			w.at++
+		}
+	}
+	return nil
+}
+
+// members goes through an object or an array.
+func (w *walker) members(depth int) error {
+	object := w.data[w.at] == '{'
+	var names names
+	for {
+		w.at++ // past the opening or the comma
+		if c := w.next(); c == '}' || c == ']' {
+			break // it is empty
+		}
+		if object {
+			if err := names.add(w.text()); err != nil {
+				return err
+			}
+			w.next()
+			w.at++ // past the colon
+		}
+		if err := w.value(depth + 1); err != nil {
+			return err
+		}
+		if w.next() != ',' {
+			break
+		}
+	}
+	w.at++
+	return nil
+}
+
+// text goes past a string, and returns it with its quotes.
+func (w *walker) text() []byte {
+	start := w.at
+	for w.at++; w.data[w.at] != '"'; w.at++ {
+		if w.data[w.at] == '\\' {
+			w.at++
+		}
+	}
+	w.at++
+	return w.data[start:w.at]
+}
+
+// names are those of one object: few of them in a list, many in a map.
+type names struct {
+	few  [8][]byte
+	n    int
+	many map[string]string // by what Go takes for the same name
+}
+
+func (s *names) add(quoted []byte) error {
+	name := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		var plain string
+		if err := json.Unmarshal(quoted, &plain); err != nil {
+			return err
+		}
+		name = []byte(plain)
+	}
+	if s.many == nil && s.n < len(s.few) {
+		for _, first := range s.few[:s.n] {
+			if bytes.EqualFold(first, name) {
+				return twice(name, first)
+			}
+		}
+		s.few[s.n] = name
+		s.n++
 		return nil
 	}
-	if depth == MaxDepth {
-		return fmt.Errorf("nested deeper than %d", MaxDepth)
+	if s.many == nil {
+		s.many = make(map[string]string)
+		for _, first := range s.few[:s.n] {
+			s.many[folded(first)] = string(first)
+		}
 	}
-	if delim == '{' {
-		return c.object(depth)
+	key := folded(name)
+	if first, known := s.many[key]; known {
+		return twice(name, []byte(first))
 	}
-	return c.array(depth)
+	s.many[key] = string(name)
+	return nil
 }
 
-func (c *checker) object(depth int) error {
-	seen := map[string]string{}
-	for c.dec.More() {
-		token, err := c.dec.Token()
-		if err != nil {
-			return err
-		}
-		name := token.(string)
-		folded := strings.ToLower(name)
-		if first, twice := seen[folded]; twice {
-			return fmt.Errorf("member %q stands beside %q: which one counts?", name, first)
-		}
-		seen[folded] = name
-		if err := c.value(depth + 1); err != nil {
-			return err
-		}
-	}
-	_, err := c.dec.Token()
-	return err
+func twice(name, first []byte) error {
+	return fmt.Errorf("member %q stands beside %q: which one counts?", name, first)
 }
 
-func (c *checker) array(depth int) error {
-	for c.dec.More() {
-		if err := c.value(depth + 1); err != nil {
-			return err
+// folded is the same for all names that Go's decoder takes for one another.
+func folded(name []byte) string {
+	return string(bytes.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
 		}
-	}
-	_, err := c.dec.Token()
-	return err
+		return least
+	}, name))
 }
 
 // Canonical returns the one spelling of a JSON document that all equal documents share: members sorted by name, no white

@@ -1,27 +1,43 @@
 package strictjson_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
 func TestCheck(t *testing.T) {
-	for _, good := range []string{`{}`, `null`, `"x"`, ` [1, 2.5e3, {"a":{"b":[]}}] `, `{"a":1,"b":{"a":2}}`, strings.Repeat("[", 100) + strings.Repeat("]", 100)} {
+	for _, good := range []string{`{}`, `null`, `"x"`, ` [1, 2.5e3, {"a":{"b":[]}}] `, `{"a":1,"b":{"a":2}}`, `{"a\"":1,"a":"}\\\""}`, many(20, "b"), "[ ]", "{ }", " true ", `{"a":[],"b":{},"c":-1.5E+3}`, strings.Repeat("[", 100) + strings.Repeat("]", 100)} {
 		if err := strictjson.Check([]byte(good)); err != nil {
 			t.Errorf("%.40s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
 		``, ` `, `{`, `{"a":1,}`, `{"a":1}{}`, `1 2`, `{"a":1,"a":2}`, `{"a":1,"A":2}`, `[{"x":{"k":1,"K":1}}]`, "\"\xff\"", `nul`, `{"a"}`, `[1,]`,
+		`{"s":1,"ſ":2}`, `{"k":1,"\u212a":2}`, `{"a\"b":1,"A\"B":2}`, `{"\u0061":1,"a":2}`, many(20, "a7"), many(20, "A3"), many(20, "ſ0"),
 		strings.Repeat("[", 101) + strings.Repeat("]", 101), strings.Repeat("[", 1_000_000),
 	} {
 		if err := strictjson.Check([]byte(bad)); err == nil {
 			t.Errorf("%.40s was accepted", bad)
 		}
 	}
+}
+
+// many is an object with n members and one more.
+func many(n int, name string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"a%d":1,"s%d":1,`, i, i)
+	}
+	return "{" + b.String() + `"` + name + `":1}`
 }
 
 func TestDecode_NamesAreExact(t *testing.T) {
@@ -57,6 +73,66 @@ func TestCanonical_OneSpelling(t *testing.T) {
 	if string(a) == string(b) {
 		t.Error("two numbers became one")
 	}
+}
+
+// slow is the same check, by way of Go's decoder.
+func slow(data []byte) error {
+	if !utf8.Valid(data) {
+		return errors.New("invalid UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := slowValue(dec, 0); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more data")
+	}
+	return nil
+}
+
+func slowValue(dec *json.Decoder, depth int) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth == strictjson.MaxDepth {
+		return errors.New("too deep")
+	}
+	var names []string
+	for dec.More() {
+		if delim == '{' {
+			token, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			name := token.(string)
+			if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+				return errors.New("twice")
+			}
+			names = append(names, name)
+		}
+		if err := slowValue(dec, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token()
+	return err
+}
+
+func FuzzCheck_AgreesWithTheDecoder(f *testing.F) {
+	for _, seed := range []string{`{"a":1}`, `[1,2,{"b":null}]`, `{"s":1,"ſ":2}`, `{"a":1,"a":2}`, many(10, "a1"), `{"a\u0022":[{}]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if fast, slow := strictjson.Check(data), slow(data); (fast == nil) != (slow == nil) {
+			t.Fatalf("%q: %v, and by way of the decoder %v", data, fast, slow)
+		}
+	})
 }
 
 func FuzzCheck_AcceptsOnlyWhatGoReadsToo(f *testing.F) {

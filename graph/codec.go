@@ -171,9 +171,13 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 			f.Clock = in.Int()
 		case "fields":
 			f.Fields = make([]savedField, 0, 8)
+			revs := make([]revision, 0, 8) // of all fields: most have one
 			in.Object(func(name string) {
-				f.Fields = append(f.Fields, savedField{Name: name})
-				f.Fields[len(f.Fields)-1].decode(in)
+				field := savedField{Name: name, Revs: revs[len(revs):]}
+				field.decode(in)
+				field.Revs = slices.Clip(field.Revs)
+				f.Fields = append(f.Fields, field)
+				revs = revs[:min(len(revs)+len(field.Revs), cap(revs))]
 			})
 		case "visits":
 			f.Visits = make([]savedVisits, 0, 8)

@@ -6,18 +6,30 @@ import (
 	"slices"
 )
 
+// route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
+func (f *frame[S]) route() error {
+	var failure, err error
+	for _, t := range f.tasks {
+		if t.status == taskFinished {
+			t.targets, err = f.follow(t.node, t.result)
+			t.routed = err == nil
+			failure = join(failure, err)
+		}
+	}
+	return failure
+}
+
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
-// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again.
+// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
+// called with the lock held.
 func (f *frame[S]) commit() error {
 	var failure error
 	clear(f.merged)
 	for _, t := range f.tasks {
-		if t.status == taskFinished {
+		if t.status == taskFinished && t.routed {
 			failure = join(failure, f.commitTask(t))
 		}
 	}
-	f.lock()
-	defer f.unlock()
 	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool {
 		if t.status != taskOver {
 			return false
@@ -30,13 +42,7 @@ func (f *frame[S]) commit() error {
 }
 
 func (f *frame[S]) commitTask(t *task[S]) error {
-	targets, err := f.follow(t.node, t.result)
-	if err != nil {
-		return err
-	}
-	f.lock()
-	defer f.unlock()
-	err = f.apply(&contribution[S]{
+	err := f.apply(&contribution[S]{
 		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
 		rev: t.rev, written: t.written,
 	})
@@ -48,7 +54,7 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 		return f.hold(t, taskResting, holdAfter)
 	}
 	f.end(t)
-	f.lead(t.node, targets)
+	f.lead(t.node, t.targets)
 	return nil
 }
 

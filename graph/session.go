@@ -40,7 +40,7 @@ type session struct {
 	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
-	records  few.Map[string, *visit.Record]
+	records  *few.Map[string, *visit.Record]
 	bad      []*fermata.AnswerError
 	broken   error
 }
@@ -63,8 +63,10 @@ var _ visit.Host = (*session)(nil)
 func newSession(o options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded}
 	if loaded != nil {
-		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
+		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.byID
 		s.ledger.load(loaded)
+	} else {
+		s.records = new(few.Map[string, *visit.Record])
 	}
 	return s
 }

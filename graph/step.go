@@ -25,6 +25,9 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 	} else {
 		failure = errors.Join(inParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
 	}
+	failure = join(failure, f.route())
+	f.lock()
+	defer f.unlock()
 	failure = join(failure, f.commit())
 	return join(failure, f.advance())
 }

@@ -9,10 +9,12 @@ import "iter"
 // many is from how many entries on a list is slower to look through than a map.
 const many = 9
 
-// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use.
+// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use; once it was used it must
+// not be copied.
 type Map[K comparable, V any] struct {
 	entries []entry[K, V]
-	index   map[K]int // nil as long as there are few
+	room    [2]entry[K, V] // for the first entries
+	index   map[K]int      // nil as long as there are few
 }
 
 type entry[K comparable, V any] struct {
@@ -52,12 +54,23 @@ func (m *Map[K, V]) Lookup(key K) (value V, ok bool) {
 	return value, false
 }
 
+// Find returns where the value of a key is kept, until the next call that changes the map, or nil.
+func (m *Map[K, V]) Find(key K) *V {
+	if i := m.find(key); i >= 0 {
+		return &m.entries[i].value
+	}
+	return nil
+}
+
 // At returns where the value of a key is kept, until the next call that changes the map. A key that is not there is added.
 func (m *Map[K, V]) At(key K) *V {
 	if i := m.find(key); i >= 0 {
 		return &m.entries[i].value
 	}
 	i := len(m.entries)
+	if m.entries == nil {
+		m.entries = m.room[:0]
+	}
 	m.entries = append(m.entries, entry[K, V]{key: key})
 	if m.index != nil {
 		m.index[key] = i

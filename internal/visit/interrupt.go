@@ -354,11 +354,12 @@ var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned
 // Swallowed returns an error if the code of this entry was told to wait for something that is not among the signals that the
 // node returned.
 func (v *Visit) Swallowed(returned []*Signal) error {
-	known := recordsOf(returned)
+	var known recordSet
+	known.add(returned)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.mem.handed {
-		if _, ok := known.Lookup(r); !ok {
+		if !known.has(r) {
 			return swallowed(r)
 		}
 	}
@@ -369,11 +370,18 @@ func swallowed(r *Record) error {
 	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
 }
 
-func recordsOf(signals []*Signal) (known few.Map[*Record, struct{}]) {
+// recordSet is a set of records.
+type recordSet struct{ few.Map[*Record, struct{}] }
+
+func (set *recordSet) add(signals []*Signal) {
 	for _, s := range signals {
-		known.At(s.Record)
+		set.At(s.Record)
 	}
-	return known
+}
+
+func (set *recordSet) has(r *Record) bool {
+	_, ok := set.Lookup(r)
+	return ok
 }
 
 // Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
@@ -401,10 +409,11 @@ func (v *Visit) passedBy(rel string) bool {
 
 // Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
 func (v *Visit) Left(returned []*Signal) []*Record {
-	known := recordsOf(returned)
+	var known recordSet
+	known.add(returned)
 	var left []*Record
 	for r := range v.Records() {
-		if _, ok := known.Lookup(r); !ok && r.Status == Open {
+		if r.Status == Open && !known.has(r) {
 			left = append(left, r)
 		}
 	}

@@ -189,7 +189,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	switch word {
 	case partInterrupt:
 		record := new(visit.Record)
-		record.Decode(in)
+		record.Decode(name, in)
 		if record.ID != place || record.Visit == "" || !record.Status.Valid() {
 			problem = errors.New("it is not the interrupt that its name says")
 		} else if *c.byID.At(place) == nil {

@@ -193,7 +193,7 @@ func (s *session) keep(r *visit.Record, info any) change {
 		r.Info = info
 	}
 	s.records.Set(r.ID, r)
-	return change{partInterrupt + r.ID, r.Encode()}
+	return change{r.Part(), r.Encode()}
 }
 
 // show remembers what an interrupt asks, as a Go value.
@@ -444,7 +444,7 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 		}
 	}
 	slices.SortFunc(open, visit.Compare)
-	view := viewer{session: s, root: root, seen: make(map[string]*fermata.InterruptCtx)}
+	view := viewer{session: s, root: root}
 	list := make([]*fermata.InterruptCtx, 0, len(open))
 	for _, r := range open {
 		list = append(list, view.interrupt(r))

@@ -137,7 +137,8 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mine := make(map[string]bool)
-	place := f.placeOf(t)
+	place := v.Place()
+	t.place = place
 	abandoned, parts := f.sess.abandoned(place, signals)
 	f.remove(parts...)
 	for _, r := range abandoned {

@@ -26,6 +26,21 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
+// plainUpTo returns how far from i on the text is plain, roughly: in steps of eight bytes. Texts of users are long, and nearly
+// all of their bytes are plain.
+func plainUpTo[T string | []byte](s T, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(s); i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		// A byte that is below ' ', '"' or '\\' borrows from its top bit, and one that is not ASCII has it set.
+		if ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones)|x)&tops != 0 {
+			break
+		}
+	}
+	return i
+}
+
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
@@ -33,7 +48,7 @@ func AppendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if plain[c] {
-			i++
+			i = plainUpTo(s, i+1)
 			continue
 		}
 		if c >= utf8.RuneSelf {
@@ -349,6 +364,7 @@ func (r *Reader) quoted() []byte {
 	for i := r.pos; i < len(r.data); i++ {
 		c := r.data[i]
 		if plain[c] {
+			i = plainUpTo(r.data, i+1) - 1
 			continue
 		}
 		switch {

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
@@ -54,8 +53,17 @@ type Record struct {
 	// Info is the question as the Go value that was asked, if it was asked in this process. It is not stored.
 	Info any
 
-	// used tells whether the current entry got the answer. It is not stored.
+	// used tells whether the current entry got the answer, part is what Part returns. They are not stored.
 	used bool
+	part string
+}
+
+// Part is the name of the part that the record is kept in. It is for one caller at a time.
+func (r *Record) Part() string {
+	if r.part == "" {
+		r.part = "interrupt " + r.ID
+	}
+	return r.part
 }
 
 // Place is where the record stands within the run.
@@ -63,7 +71,7 @@ func (r *Record) Place() string { return Join(r.Visit, r.Rel) }
 
 // Settle returns the record without what only an open one needs: after it is settled it only serves to say so.
 func (r *Record) Settle(status Status) *Record {
-	return &Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq}
+	return &Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
 }
 
 // Signal is the error that stops a node: the wish to wait here.
@@ -354,12 +362,11 @@ var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned
 // Swallowed returns an error if the code of this entry was told to wait for something that is not among the signals that the
 // node returned.
 func (v *Visit) Swallowed(returned []*Signal) error {
-	var known recordSet
-	known.add(returned)
+	known := recordsOf(returned)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.mem.handed {
-		if !known.has(r) {
+		if !among(r, returned, known) {
 			return swallowed(r)
 		}
 	}
@@ -370,18 +377,20 @@ func swallowed(r *Record) error {
 	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
 }
 
-// recordSet is a set of records.
-type recordSet struct{ few.Map[*Record, struct{}] }
-
-func (set *recordSet) add(signals []*Signal) {
-	for _, s := range signals {
-		set.At(s.Record)
+// recordsOf returns the records of signals as a set, nil for one signal, which among looks at itself.
+func recordsOf(signals []*Signal) map[*Record]bool {
+	if len(signals) <= 1 {
+		return nil
 	}
+	known := make(map[*Record]bool, len(signals))
+	for _, s := range signals {
+		known[s.Record] = true
+	}
+	return known
 }
 
-func (set *recordSet) has(r *Record) bool {
-	_, ok := set.Lookup(r)
-	return ok
+func among(r *Record, signals []*Signal, known map[*Record]bool) bool {
+	return known[r] || len(signals) == 1 && signals[0].Record == r
 }
 
 // Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
@@ -409,11 +418,10 @@ func (v *Visit) passedBy(rel string) bool {
 
 // Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
 func (v *Visit) Left(returned []*Signal) []*Record {
-	var known recordSet
-	known.add(returned)
+	known := recordsOf(returned)
 	var left []*Record
 	for r := range v.Records() {
-		if r.Status == Open && !known.has(r) {
+		if r.Status == Open && !among(r, returned, known) {
 			left = append(left, r)
 		}
 	}

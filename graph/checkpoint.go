@@ -74,7 +74,8 @@ const (
 type checkpoint struct {
 	version int64
 	head    head
-	packed  []store.Part      // the parts beside the head
+	pack    []byte            // the part "run"
+	packed  []store.Part      // the parts in it
 	alone   map[string][]byte // the other parts
 	places  few.Map[string, savedPlace]
 	byID    few.Map[string, *visit.Record]
@@ -164,6 +165,7 @@ func (c *checkpoint) readPack(run string) error {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
 	delete(c.alone, partRun)
+	c.pack, c.packed = data, make([]store.Part, 0, 4)
 	var failure error
 	in := jsonlite.NewReader(data)
 	err := c.head.decode(in, func(name string) {

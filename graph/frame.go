@@ -44,10 +44,9 @@ type frame[S any] struct {
 	listed  bool
 	// room is for what there is in most frames: few of everything.
 	room struct {
-		next    [2]int
-		tasks   [3][2]*task[S]
-		pending [4]change
-		task    task[S]
+		next  [1]int
+		tasks [3][1]*task[S]
+		task  task[S]
 	}
 }
 
@@ -55,7 +54,6 @@ func newFrame[S any](fl *Flow[S], s *session, place, address string) *frame[S] {
 	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
 	f.next = f.room.next[:0]
 	f.tasks, f.runs, f.changed = f.room.tasks[0][:0], f.room.tasks[1][:0], f.room.tasks[2][:0]
-	f.pending = f.room.pending[:0]
 	f.spare = &f.room.task
 	f.fields = make([]fieldRevs, len(fl.shape.fields))
 	f.visits = make([]int, len(fl.nodes))
@@ -105,9 +103,8 @@ func (f *frame[S]) list() {
 // fieldRevs are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
 type fieldRevs struct {
 	revs []revision
-	gone []int64 // in the store, and no longer needed
-	by   string  // the node that wrote the newest
-	room [2]revision
+	by   string // the node that wrote the newest
+	room [1]revision
 }
 
 // reset makes these the only values.
@@ -184,8 +181,16 @@ func (f *frame[S]) framePlace() string { return f.names.Place }
 // remove stages the removal of parts. It is called with the lock held.
 func (f *frame[S]) remove(parts ...string) {
 	for _, part := range parts {
-		f.pending = append(f.pending, change{part: part})
+		f.stageLater(change{part: part})
 	}
+}
+
+// stageLater notes what the next save has to change. It is called with the lock held.
+func (f *frame[S]) stageLater(changes ...change) {
+	if f.pending == nil {
+		f.pending = make([]change, 0, 4)
+	}
+	f.pending = append(f.pending, changes...)
 }
 
 // start puts the frame at its beginning.

@@ -22,20 +22,18 @@ import (
 // Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
 // meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
 type session struct {
-	options
+	*options
 	naming sync.Once
 	run    string
-	loaded *checkpoint            // nil for a new run
-	places few.Map[string, about] // what was open, and what is answered now, at and below each place
+	loaded *checkpoint             // nil for a new run
+	places *few.Map[string, about] // what was open, and what is answered now, at and below each place
 
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the rest
 	head   head
-	// version is that of the last save, staged what changed since, headed whether the head did.
+	// version is that of the last save, ledger what changed since. It is nil without a store.
 	version  int64
-	staged   []change
-	headed   bool
-	ledger   ledger
+	ledger   *ledger
 	frames   []stager          // at work
 	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
@@ -60,13 +58,13 @@ type stager interface {
 
 var _ visit.Host = (*session)(nil)
 
-func newSession(o options, run string, loaded *checkpoint) *session {
+func newSession(o *options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded}
+	if o.store != nil {
+		s.ledger = newLedger(loaded)
+	}
 	if loaded != nil {
 		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.byID
-		s.ledger.load(loaded)
-	} else {
-		s.records = new(few.Map[string, *visit.Record])
 	}
 	return s
 }
@@ -113,7 +111,7 @@ func (s *session) Fresh(place string) bool {
 
 // survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
 func (s *session) survey() {
-	s.places.Clear()
+	s.places = new(few.Map[string, about])
 	open := make([]*visit.Record, 0, s.records.Len())
 	for _, r := range s.records.All() {
 		if r.Status == visit.Open || r.Fresh {
@@ -146,7 +144,9 @@ func (s *session) put(changes ...change) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.staged = append(s.staged, changes...)
+	for _, c := range changes {
+		s.ledger.set(c)
+	}
 }
 
 func (s *session) join(f stager) {
@@ -182,7 +182,7 @@ func (s *session) setStatus(status Status, failure error) {
 	if failure != nil {
 		s.head.Error = failure.Error()
 	}
-	s.headed = true
+	s.ledger.stale = true
 }
 
 // keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
@@ -191,6 +191,9 @@ func (s *session) keep(r *visit.Record, info any) change {
 	defer s.mu.Unlock()
 	if info != nil {
 		r.Info = info
+	}
+	if s.records == nil {
+		s.records = new(few.Map[string, *visit.Record])
 	}
 	s.records.Set(r.ID, r)
 	return change{r.Part(), r.Encode()}
@@ -256,13 +259,6 @@ func (s *session) take() (store.Delta, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.staged {
-		s.ledger.set(c)
-	}
-	clear(s.staged)
-	s.staged = s.staged[:0]
-	s.ledger.stale = s.ledger.stale || s.headed
-	s.headed = false
 	return s.ledger.delta(&s.head), nil
 }
 
@@ -456,5 +452,6 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames, s.changed, s.staged = nil, nil, nil
+	s.frames, s.changed = nil, nil
+	s.ledger.forget()
 }

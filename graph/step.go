@@ -126,7 +126,7 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 
 // keep stages an interrupt. It is called with the lock held.
 func (f *frame[S]) keep(r *visit.Record, info any) {
-	f.pending = append(f.pending, f.sess.keep(r, info))
+	f.stageLater(f.sess.keep(r, info))
 }
 
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
@@ -221,7 +221,7 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 	}
 	f.remove(v.Parts()...)
 	changes, open := f.sess.inside(f.placeOf(t))
-	f.pending = append(f.pending, changes...)
+	f.stageLater(changes...)
 	for _, r := range open { // of a graph that the node gave up
 		f.keep(r.Settle(visit.Withdrawn), nil)
 	}

@@ -10,7 +10,7 @@ import "iter"
 const many = 9
 
 // Map is a map that keeps the order in which keys came. The zero value is empty and ready for use; once it was used it must
-// not be copied.
+// not be copied. A nil map can be read, and is empty.
 type Map[K comparable, V any] struct {
 	entries []entry[K, V]
 	room    [2]entry[K, V] // for the first entries
@@ -23,9 +23,17 @@ type entry[K comparable, V any] struct {
 }
 
 // Len is how many there are.
-func (m *Map[K, V]) Len() int { return len(m.entries) }
+func (m *Map[K, V]) Len() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.entries)
+}
 
 func (m *Map[K, V]) find(key K) int {
+	if m == nil {
+		return -1
+	}
 	if m.index != nil {
 		if i, ok := m.index[key]; ok {
 			return i
@@ -95,7 +103,7 @@ func (m *Map[K, V]) Clear() {
 // All lists keys and values in the order in which the keys came. The map must not be changed meanwhile.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		for i := range m.entries {
+		for i := range m.Len() {
 			if !yield(m.entries[i].key, m.entries[i].value) {
 				return
 			}

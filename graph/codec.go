@@ -170,8 +170,8 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":
-			f.Fields = make([]savedField, 0, 8)
-			revs := make([]revision, 0, 8) // of all fields: most have one
+			f.Fields = make([]savedField, 0, 4)
+			revs := make([]revision, 0, 4) // of all fields: most have one
 			in.Object(func(name string) {
 				field := savedField{Name: name, Revs: revs[len(revs):]}
 				field.decode(in)
@@ -180,7 +180,7 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 				revs = revs[:min(len(revs)+len(field.Revs), cap(revs))]
 			})
 		case "visits":
-			f.Visits = make([]savedVisits, 0, 8)
+			f.Visits = make([]savedVisits, 0, 4)
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })

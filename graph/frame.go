@@ -51,7 +51,7 @@ type frame[S any] struct {
 }
 
 func newFrame[S any](fl *Flow[S], s *session, place, address string) *frame[S] {
-	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
+	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Host: s, Place: place, Address: address}, listed: true}
 	f.next = f.room.next[:0]
 	f.tasks, f.runs, f.changed = f.room.tasks[0][:0], f.room.tasks[1][:0], f.room.tasks[2][:0]
 	f.spare = &f.room.task
@@ -153,7 +153,7 @@ type task[S any] struct {
 	// result, changed, data and rev are what a node that has finished left, until its step is over.
 	result  *S
 	changed []int
-	few     [4]int // room for changed
+	few     [2]int // room for changed
 	data    [][]byte
 	rev     int64
 	written bool // the result is in the store

@@ -192,11 +192,28 @@ func (s *session) keep(r *visit.Record, info any) change {
 	if info != nil {
 		r.Info = info
 	}
+	s.remember(r)
+	return change{r.Part(), r.Encode()}
+}
+
+// settle remembers how an interrupt ended, and returns its stored form.
+func (s *session) settle(r *visit.Record, status visit.Status) change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Status != status {
+		r.Status = status
+	}
+	s.remember(r)
+	settled := r.Settled(status)
+	return change{r.Part(), settled.Encode()}
+}
+
+// remember is called with the lock held.
+func (s *session) remember(r *visit.Record) {
 	if s.records == nil {
 		s.records = new(few.Map[string, *visit.Record])
 	}
 	s.records.Set(r.ID, r)
-	return change{r.Part(), r.Encode()}
 }
 
 // show remembers what an interrupt asks, as a Go value.

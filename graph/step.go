@@ -38,7 +38,7 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
 	e := new(entry[S])
 	v, out := &e.visit, &e.out
-	v.Init(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
+	v.Init(&f.names, f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded.at(t.place)
 		v.Restore(t.place, saved.records, saved.journal)
@@ -129,6 +129,20 @@ func (f *frame[S]) keep(r *visit.Record, info any) {
 	f.stageLater(f.sess.keep(r, info))
 }
 
+// settle stages an interrupt that nobody can answer any more. It is called with the lock held.
+func (f *frame[S]) settle(r *visit.Record, status visit.Status) {
+	f.stageLater(f.sess.settle(r, status))
+}
+
+// withdraw stages interrupts of graphs that the node of this frame gave up. What still runs there keeps its own records. It is
+// called with the lock held.
+func (f *frame[S]) withdraw(open []*visit.Record) {
+	for _, r := range open {
+		settled := r.Settled(visit.Withdrawn)
+		f.keep(&settled, nil)
+	}
+}
+
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
 // no longer fresh.
 func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) error {
@@ -141,9 +155,7 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 	t.place = place
 	abandoned, parts := f.sess.abandoned(place, signals)
 	f.remove(parts...)
-	for _, r := range abandoned {
-		f.keep(r.Settle(visit.Withdrawn), nil)
-	}
+	f.withdraw(abandoned)
 	for _, s := range signals {
 		r := s.Record
 		if !visit.Below(r.Visit, place) {
@@ -158,15 +170,13 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 		if r.Kind == "" && !r.Composite {
 			return unanswered(r)
 		}
-		r.Status = visit.Withdrawn
-		f.keep(r.Settle(visit.Withdrawn), nil)
+		f.settle(r, visit.Withdrawn)
 	}
 	for _, r := range v.Unused() {
 		if r.Fresh {
 			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrStale)}})
 		}
-		r.Status = visit.Withdrawn
-		f.keep(r.Settle(visit.Withdrawn), nil)
+		f.settle(r, visit.Withdrawn)
 	}
 	for r := range v.Records() {
 		if r.Fresh && r.Status != visit.Withdrawn {
@@ -217,14 +227,12 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 		if err != nil {
 			return err
 		}
-		f.keep(r.Settle(status), nil)
+		f.settle(r, status)
 	}
 	f.remove(v.Parts()...)
 	changes, open := f.sess.inside(f.placeOf(t))
 	f.stageLater(changes...)
-	for _, r := range open { // of a graph that the node gave up
-		f.keep(r.Settle(visit.Withdrawn), nil)
-	}
+	f.withdraw(open)
 	return nil
 }
 

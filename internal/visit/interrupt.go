@@ -38,24 +38,23 @@ type Record struct {
 	Key   string
 	Kind  string
 	// Data is the question, State what the asking code wants back when it goes on.
-	Data  json.RawMessage
-	State json.RawMessage
-	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
-	Composite bool
-	Parent    string
-	Status    Status
+	Data   json.RawMessage
+	State  json.RawMessage
+	Status Status
 	// Seq is the order in which one place asked its questions.
 	Seq int
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
 	Answer json.RawMessage
 	Fresh  bool
+	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
+	Composite bool
+	Parent    string
 
-	// Info is the question as the Go value that was asked, if it was asked in this process. It is not stored.
-	Info any
-
-	// used tells whether the current entry got the answer, part is what Part returns. They are not stored.
+	// What follows is not stored. used tells whether the current entry got the answer, part is what Part returns.
 	used bool
 	part string
+	// Info is the question as the Go value that was asked, if it was asked in this process.
+	Info any
 }
 
 // Part is the name of the part that the record is kept in. It is for one caller at a time.
@@ -69,9 +68,9 @@ func (r *Record) Part() string {
 // Place is where the record stands within the run.
 func (r *Record) Place() string { return Join(r.Visit, r.Rel) }
 
-// Settle returns the record without what only an open one needs: after it is settled it only serves to say so.
-func (r *Record) Settle(status Status) *Record {
-	return &Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
+// Settled is the record without what only an open one needs: after it is settled it only serves to say so.
+func (r *Record) Settled(status Status) Record {
+	return Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
 }
 
 // Signal is the error that stops a node: the wish to wait here.

@@ -159,7 +159,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 		return none, fmt.Errorf("%w: %s was begun with other arguments", ErrNotApproved, e.approved.action)
 	case entry.State == effectDone:
 		return e.receipt(entry.Receipt)
-	case entry.State == effectFailed && entry.Attempt == int(e.place.Attempt):
+	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
 	case entry.NotDone || e.config.idempotent:
@@ -189,7 +189,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	entry := effectEntry{
-		State: effectStarted, Digest: e.approved.digest, Attempt: int(e.place.Attempt), Try: try,
+		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
 		Started: e.place.Host.Time().UTC(),
 	}

@@ -38,7 +38,7 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
 	e := new(entry[S])
 	v, out := &e.visit, &e.out
-	v.Init(&f.names, f.flow.segments[t.node], t.visit, t.attempt)
+	v.Init(&f.names, &f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded.at(t.place)
 		v.Restore(t.place, saved.records, saved.journal)

@@ -60,15 +60,16 @@ type Frame struct {
 // Visit is one stay of a run at one node. There is one for every node that is entered, so it is kept small.
 type Visit struct {
 	*Frame
-	node  string // the node's segment
+	node  *string // the node's segment, which the flow keeps
 	entry entry
 	mem   *memory // nil while there is nothing to remember: most visits neither ask nor do
 
-	mu    sync.Mutex
-	ended bool
 	// Attempt counts how often this visit ended with a plain error.
-	Attempt int32
-	number  int32
+	Attempt int
+
+	mu     sync.Mutex
+	ended  bool
+	number int32
 }
 
 // memory is what a visit knows, and what its current entry has used of that.
@@ -86,8 +87,8 @@ type memory struct {
 type slot struct{ rel, key string }
 
 // Init makes a zero Visit one without a past: the nth of a node, which is named by its segment.
-func (v *Visit) Init(frame *Frame, node string, number, attempt int) {
-	v.Frame, v.node, v.number, v.Attempt = frame, node, int32(number), int32(attempt)
+func (v *Visit) Init(frame *Frame, node *string, number, attempt int) {
+	v.Frame, v.node, v.number, v.Attempt = frame, node, int32(number), attempt
 	v.entry.root.Visit = v
 }
 
@@ -127,7 +128,7 @@ func (v *Visit) Place() string {
 func (v *Visit) placed() string {
 	m := v.memory()
 	if m.place == "" {
-		m.place = PlaceOf(v.Frame.Place, v.node, int(v.number))
+		m.place = PlaceOf(v.Frame.Place, *v.node, int(v.number))
 	}
 	return m.place
 }
@@ -141,7 +142,7 @@ func PlaceOf(frame, node string, number int) string {
 }
 
 // Address is that of the node, as people see it.
-func (v *Visit) Address() string { return Join(v.Frame.Address, v.node) }
+func (v *Visit) Address() string { return Join(v.Frame.Address, *v.node) }
 
 // Parts lists the names of the journal parts that the visit holds.
 func (v *Visit) Parts() []string {

@@ -33,13 +33,13 @@ test: need-go need-cc lint ## what CI runs: lint, then every test of every modul
 		( cd "$$dir" && go build -buildvcs=false -o /dev/null ./... && go test $(RACE) -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
 	done
 
-lint: need-go ## gofmt, go vet and staticcheck
+lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
-	@staticcheck=$$($(TOOL) staticcheck) || exit 1; \
+	@staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
 	for dir in $$($(MODULES)); do \
 		echo "lint $$dir"; \
-		( cd "$$dir" && go vet ./... && "$$staticcheck" ./... ) || exit 1; \
+		( cd "$$dir" && go vet ./... && "$$staticcheck" ./... && "$$sumtype" ./... ) || exit 1; \
 	done
 
 bench: need-go ## run the measurements in bench/

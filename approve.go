@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -21,6 +23,12 @@ type Action[T any] struct {
 	Args T
 	// Summary is one line for the person who decides.
 	Summary string
+	// ArgsSchema is the JSON Schema that edited arguments must fit; by default it is derived from T.
+	ArgsSchema json.RawMessage
+	// Fixed forbids edited arguments: the person can only say yes or no.
+	Fixed bool
+	// Policy is asked beside the run's own. The stricter word counts: deny before ask before allow.
+	Policy Policy
 }
 
 // Approval is the kind of question that [Approve] asks.
@@ -34,6 +42,8 @@ type ApprovalRequest struct {
 	Args json.RawMessage `json:"args"`
 	// ArgsSchema is what edited arguments must fit.
 	ArgsSchema json.RawMessage `json:"argsSchema,omitempty"`
+	// Fixed says that the arguments cannot be edited.
+	Fixed bool `json:"fixed,omitempty"`
 	// Digest names exactly this action with exactly these arguments.
 	Digest string `json:"digest"`
 	// Rule and Reason say why a person is asked.
@@ -51,6 +61,7 @@ type Approved[T any] struct {
 	args   T
 	digest string
 	by     string
+	edited bool
 }
 
 // Args are the arguments as they were approved, perhaps edited.
@@ -58,6 +69,9 @@ func (a Approved[T]) Args() T { return a.args }
 
 // Digest names the action with these arguments.
 func (a Approved[T]) Digest() string { return a.digest }
+
+// Edited reports whether these are other arguments than the ones that were asked for.
+func (a Approved[T]) Edited() bool { return a.edited }
 
 // By is who approved: a person, "" if the decision names none, or "policy" with the name of the rule.
 func (a Approved[T]) By() string { return a.by }
@@ -84,7 +98,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 		return none, err
 	}
 	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest}
-	ruling, err := rule(ctx, place, action.Name, raw, digest)
+	ruling, err := rule(ctx, place, action.Policy, action.Name, raw, digest)
 	if err != nil {
 		return none, err
 	}
@@ -96,7 +110,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 		asked.by = byRule(ruling)
 		return asked, nil
 	}
-	return ask(ctx, place, action.Summary, asked, ruling)
+	return ask(ctx, place, action, asked, ruling)
 }
 
 func byRule(r Ruling) string {
@@ -120,11 +134,11 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rule returns what the policy says of the action. It is asked once per visit and place: a second word could differ.
-func rule(ctx context.Context, place *visit.Scope, name string, args json.RawMessage, digest string) (Ruling, error) {
+// rule returns what the policies say of the action. They are asked once per visit and place: a second word could differ.
+func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args json.RawMessage, digest string) (Ruling, error) {
 	var ruling Ruling
-	policy, ok := place.Host.Policy().(Policy)
-	if !ok {
+	general, _ := place.Host.Policy().(Policy)
+	if general == nil && (own == nil || own == AlwaysAsk) {
 		return ruling, nil
 	}
 	if said, ok := place.Recall(entryRuling); ok {
@@ -134,7 +148,7 @@ func rule(ctx context.Context, place *visit.Scope, name string, args json.RawMes
 	if err != nil {
 		return ruling, err
 	}
-	ruling, err = policy.Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest})
+	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)
 	}
@@ -146,11 +160,14 @@ func rule(ctx context.Context, place *visit.Scope, name string, args json.RawMes
 }
 
 // ask asks a person, and makes of the answer an approval or a refusal.
-func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked Approved[T], ruling Ruling) (Approved[T], error) {
+func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked Approved[T], ruling Ruling) (Approved[T], error) {
 	var none Approved[T]
 	question := ApprovalRequest{
-		Action: asked.action, Summary: summary, Args: asked.raw, ArgsSchema: schemaText[T](), Digest: asked.digest,
+		Action: asked.action, Summary: action.Summary, Args: asked.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: asked.digest,
 		Rule: ruling.Rule, Reason: ruling.Reason,
+	}
+	if question.ArgsSchema == nil && !action.Fixed {
+		question.ArgsSchema = schema.TextFor[T]()
 	}
 	decision, id, err := Approval.ask(visit.With(ctx, place), question)
 	if err != nil {
@@ -163,7 +180,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked A
 		if decision.Args == nil {
 			return asked, nil
 		}
-		return edited(ctx, place, asked, decision, id)
+		return edited(ctx, place, action.Policy, asked, decision, id)
 	case VerbExpire:
 		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason}
 	}
@@ -172,7 +189,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, summary string, asked A
 
 // edited puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
 // to what was asked, not to what no rule would have let through.
-func edited[T any](ctx context.Context, place *visit.Scope, asked Approved[T], decision Decision, id string) (Approved[T], error) {
+func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Approved[T], decision Decision, id string) (Approved[T], error) {
 	var none Approved[T]
 	var args T
 	if err := strictjson.Decode(decision.Args, &args); err != nil {
@@ -188,15 +205,27 @@ func edited[T any](ctx context.Context, place *visit.Scope, asked Approved[T], d
 		return none, err
 	}
 	edit := place.Child(Segment{Type: "edit", ID: digest[:12]}.String())
-	ruling, err := rule(ctx, edit, asked.action, raw, digest)
+	ruling, err := rule(ctx, edit, own, asked.action, raw, digest)
 	if err != nil {
 		return none, err
 	}
 	if ruling.Verdict == Deny {
 		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
 	}
+	asked.edited = digest != asked.digest
 	asked.raw, asked.args, asked.digest = raw, args, digest
 	return asked, nil
+}
+
+// Approves returns the digest of the action as the decision approves it, perhaps with edited arguments; "" if it approves none.
+func (r ApprovalRequest) Approves(d Decision) (digest string, err error) {
+	switch {
+	case d.Verb != VerbApprove:
+		return "", nil
+	case d.Args == nil:
+		return r.Digest, nil
+	}
+	return actionDigest(r.Action, d.Args)
 }
 
 // Decision is a person's word on an action, or the clock's.
@@ -232,5 +261,8 @@ func (d Decision) ValidateFor(question ApprovalRequest) error {
 	if d.Verb != VerbApprove {
 		return fmt.Errorf("arguments can be edited only with %q, not with %q", VerbApprove, d.Verb)
 	}
-	return fitsSchema("edited arguments", question.ArgsSchema, d.Args)
+	if question.Fixed {
+		return errors.New("the arguments cannot be edited, only approved or rejected as they are")
+	}
+	return schema.Fits("edited arguments", question.ArgsSchema, d.Args)
 }

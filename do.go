@@ -40,7 +40,8 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if err := scope.Parked(ctx); err != nil {
 		return zero, err
 	}
-	result, err := fn(visit.With(ctx, scope))
+	inside := scope.Inside()
+	result, err := fn(visit.With(ctx, inside))
 	if err != nil {
 		signals, plain := scope.Collect(err)
 		if plain != nil {
@@ -56,7 +57,7 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if err != nil {
 		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
 	}
-	return result, scope.Record(ctx, entryDone, data, visit.Soon)
+	return result, scope.Done(ctx, inside, entryDone, data)
 }
 
 // What the journal of a visit holds, by the first word of a part's name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -18,6 +19,8 @@ import (
 // attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
 // key. If not, Effect asks a person: the question is of kind [InDoubt], a [DoubtfulEffect], and its answer a [WhatHappened].
 // Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
+//
+// fn may ask, but only before it does anything outside: it is called again after the answer.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
 	var none R
 	scope := visit.From(ctx)
@@ -107,7 +110,7 @@ func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
 	if !w.Happened {
 		return errors.New("a receipt of something that did not happen")
 	}
-	return fitsSchema("receipt", question.ReceiptSchema, w.Receipt)
+	return schema.Fits("receipt", question.ReceiptSchema, w.Receipt)
 }
 
 // effectState is where an effect stands.
@@ -198,6 +201,10 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 	}
 	result, err := e.fn(ctx, args, entry.Key)
 	if err != nil {
+		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
+			e.place.Forget(ctx, entryEffect) // it asks before it does anything: it has not begun
+			return none, visit.Wait(signals)
+		}
 		_, entry.NotDone = errors.AsType[*notDoneError](err)
 		entry.State, entry.Error = effectFailed, err.Error()
 		return none, errors.Join(err, e.write(ctx, entry))
@@ -222,7 +229,7 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 	asking := visit.From(ctx).Child(e.segment()) // below the work that the effect is part of, and so parked with it
 	said, id, err := InDoubt.ask(visit.With(ctx, asking), DoubtfulEffect{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
-		Try: entry.Try, ReceiptSchema: schemaText[R](),
+		Try: entry.Try, ReceiptSchema: schema.TextFor[R](),
 	})
 	if err != nil {
 		return none, err

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -25,7 +26,7 @@ import (
 // implements [Validator], its Validate has the last word.
 type Kind[Q, A any] struct {
 	name             string
-	question, answer schema
+	question, answer schema.Schema
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
@@ -60,7 +61,7 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 	if name == "" || !utf8.ValidString(name) {
 		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
-	k := &Kind[Q, A]{name: name, question: schemaFor[Q](name + " question"), answer: schemaFor[A](name + " answer")}
+	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
 	kinds.Lock()
 	defer kinds.Unlock()
 	if known, ok := kinds.byName[name]; ok {
@@ -96,10 +97,10 @@ func Kinds() []AnyKind {
 func (k *Kind[Q, A]) Name() string { return k.name }
 
 // QuestionSchema returns the JSON Schema of Q.
-func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.text) }
+func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.Text) }
 
 // AnswerSchema returns the JSON Schema of A.
-func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.text) }
+func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
 // Ask asks a person. The first time it returns an error that the node has to return: the run is saved and waits. After the
 // answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question.
@@ -189,8 +190,8 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 // fromTyped leaves out what the Go type has proved already.
 func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
 	data, err := json.Marshal(answer)
-	if err == nil && k.answer.beyondType {
-		err = k.answer.validate(data)
+	if err == nil && k.answer.BeyondType {
+		err = k.answer.Validate(data)
 	}
 	return data, answer, err
 }
@@ -200,7 +201,7 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 	if err := strictjson.Check(data); err != nil {
 		return nil, answer, err
 	}
-	if err := k.answer.validate(data); err != nil {
+	if err := k.answer.Validate(data); err != nil {
 		return nil, answer, err
 	}
 	err := strictjson.Decode(data, &answer)
@@ -209,8 +210,8 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 
 // validate asks the answer itself. A pointer has the methods of its value, too.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
-	if k.answer.recursive {
-		if err := checkChoices(reflect.ValueOf(&answer).Elem()); err != nil {
+	if k.answer.Recursive {
+		if err := schema.CheckChoices(reflect.ValueOf(&answer).Elem()); err != nil {
 			return err
 		}
 	}

@@ -50,3 +50,42 @@ type PolicyFunc func(ctx context.Context, action ActionRequest) (Ruling, error)
 func (f PolicyFunc) Decide(ctx context.Context, action ActionRequest) (Ruling, error) {
 	return f(ctx, action)
 }
+
+// AlwaysAsk is a policy that has a person asked about everything.
+var AlwaysAsk Policy = alwaysAsk{}
+
+type alwaysAsk struct{}
+
+func (alwaysAsk) Decide(context.Context, ActionRequest) (Ruling, error) { return Ruling{}, nil }
+
+// Strictest makes one policy of several: each is asked, and the word that allows least counts, deny before ask before allow.
+// If one fails, all have failed. Nil policies are passed over; without any, a person is asked.
+func Strictest(policies ...Policy) Policy {
+	return PolicyFunc(func(ctx context.Context, action ActionRequest) (Ruling, error) {
+		var strict Ruling
+		first := true
+		for _, policy := range policies {
+			if policy == nil {
+				continue
+			}
+			ruling, err := policy.Decide(ctx, action)
+			if err != nil {
+				return Ruling{}, err
+			}
+			if first || ruling.Verdict.strictness() > strict.Verdict.strictness() {
+				strict, first = ruling, false
+			}
+		}
+		return strict, nil
+	})
+}
+
+func (v Verdict) strictness() int {
+	switch v {
+	case Allow:
+		return 0
+	case Deny:
+		return 2
+	}
+	return 1
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+
+	"github.com/fermata-go/fermata/internal/safely"
 )
 
 // route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
@@ -188,7 +190,7 @@ func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (me
 			return merged, err
 		}
 	}
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	return f.merge.apply(was, a, b)
 }
 

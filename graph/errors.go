@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 )
 
 var (
@@ -108,18 +109,7 @@ func (e *NodeError) Error() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // PanicError is a panic in a node.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the value of the panic if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+type PanicError = safely.PanicError
 
 // ConflictError says that two nodes which did not see each other's work changed the same field differently. Register a
 // merge function with [MergeField], or let them write different fields.

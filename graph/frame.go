@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -332,7 +333,7 @@ func (f *frame[S]) follow(from int, state *S) ([]int, error) {
 
 // pick asks a route, which gets a state of its own, and may panic.
 func pick[S any](r route[S], state *S, sh *shape) (to string, err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	own, err := clone(sh, state)
 	if err != nil {
 		return "", err

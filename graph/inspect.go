@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/visit"
 )
+
+// Name is what the graph was called when it was made.
+func (fl *Flow[S]) Name() string { return fl.name }
 
 // Snapshot is a saved run, looked at and not touched.
 type Snapshot[S any] struct {
@@ -51,6 +55,20 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 	}
 	_, err = fl.savedState(s.loaded, "", nil)
 	return err
+}
+
+// CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that [Flow.Resume] would return. It runs
+// and changes nothing.
+func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
+	s, err := fl.open(ctx, run, newOptions(list))
+	if err != nil {
+		return nil, err
+	}
+	checked, err := s.check(fl, map[string]any{interruptID: answer})
+	if err != nil {
+		return nil, err
+	}
+	return checked[0].answer, nil
 }
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/few"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -280,7 +281,7 @@ func (l *stateLoader[S]) migrate(clock int64, changed []string, rev int64) (stat
 		}
 		values[sf.Name] = bytes.Clone(data) // the migration may change it where it stands
 	}
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	if err := l.frame.flow.migrate(values); err != nil {
 		return nil, fmt.Errorf("graph: %s: migrating the state: %w", l.frame.names.Address, err)
 	}
@@ -392,6 +393,6 @@ func (f *frame[S]) modify() error {
 }
 
 func callModifier(modifier StateModifier, at fermata.Address, state any) (err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	return modifier(at, state)
 }

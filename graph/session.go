@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -394,7 +395,7 @@ func (s *session) check(root subgraph, given ...map[string]any) ([]answered, err
 }
 
 func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data json.RawMessage, err error) {
-	defer recovered(&err) // an answer's own methods may panic
+	defer safely.Recover(&err) // an answer's own methods may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Visit)
 		if err != nil {

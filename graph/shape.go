@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
+	"github.com/fermata-go/fermata/internal/safely"
 )
 
 // shape is what the engine knows of a state type: its fields, which are the unit of saving and merging.
@@ -201,7 +202,7 @@ func clone[S any](sh *shape, state *S) (S, error) {
 }
 
 func cloneDeep[S any](sh *shape, state *S) (dup S, err error) {
-	defer recovered(&err) // a type may have JSON methods that panic
+	defer safely.Recover(&err) // a type may have JSON methods that panic
 	dup = *state
 	v := reflect.ValueOf(&dup).Elem()
 	for i := range sh.fields {
@@ -250,7 +251,7 @@ func set[S any](sh *shape, f *field, dst, src *S) {
 
 // encodeField returns the JSON of one field.
 func encodeField[S any](sh *shape, f *field, state *S) (data []byte, err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
 	data, err = f.encode(value)
 	if err != nil {
@@ -277,7 +278,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 
 // decodeField reads one field. Numbers in untyped places stay as they were written.
 func decodeField[S any](sh *shape, f *field, state *S, data []byte) (err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
 	switch f.scalar {
 	case reflect.String:

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -23,7 +23,7 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 	if len(ready) == 1 {
 		failure = f.enter(ctx, ready[0], false)
 	} else {
-		failure = errors.Join(inParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
+		failure = errors.Join(safely.InParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
 	}
 	failure = join(failure, f.route())
 	f.lock()
@@ -79,7 +79,7 @@ type entry[S any] struct {
 
 // call gives the node a state of its own, the time it may take, and a net below it.
 func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (err error) {
-	defer recovered(&err)
+	defer safely.Recover(&err)
 	own, err := clone(f.flow.shape, t.base)
 	if err != nil {
 		return f.unsavable(err)
@@ -95,13 +95,6 @@ func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (er
 		*out, err = n.fn(ctx, own)
 	}
 	return err
-}
-
-// recovered turns a panic into an error.
-func recovered(err *error) {
-	if value := recover(); value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack()}
-	}
 }
 
 // failed leaves the task ready, to be entered again by the next resume.

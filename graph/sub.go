@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -85,36 +85,13 @@ func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[
 
 func each[T, R any](ctx context.Context, limit int, items []T, work func(context.Context, T) (R, error)) ([]R, error) {
 	results := make([]R, len(items))
-	errs := inParallel(len(items), limit, func(i int) (err error) {
+	errs := safely.InParallel(len(items), limit, func(i int) (err error) {
 		segment := fermata.Segment{Type: fermata.SegmentItem, ID: strconv.Itoa(i)}
 		results[i], err = fermata.DoAt(ctx, segment, func(ctx context.Context) (result R, err error) {
-			defer recovered(&err)
+			defer safely.Recover(&err)
 			return work(ctx, items[i])
 		})
 		return err
 	})
 	return results, errors.Join(errs...)
-}
-
-var errExited = errors.New("graph: the code ended its goroutine with runtime.Goexit")
-
-// inParallel calls fn for 0 to n-1, at most limit at a time if that is above 0, and returns what each returned.
-func inParallel(n, limit int, fn func(i int) error) []error {
-	errs := make([]error, n)
-	if limit <= 0 {
-		limit = max(n, 1)
-	}
-	slots := make(chan struct{}, limit)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = errExited
-			defer recovered(&errs[i])
-			errs[i] = fn(i)
-		})
-	}
-	wg.Wait()
-	return errs
 }

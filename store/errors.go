@@ -12,4 +12,17 @@ var (
 
 	// ErrKey says that a key or a part's name is empty. Nothing was changed.
 	ErrKey = errors.New("store: empty key or part name")
+
+	// ErrExists says that a run of this state key is alive. Nothing was created.
+	ErrExists = errors.New("store: a run of this state key is alive")
+
+	// ErrFenced says that the run has another owner, or is over. Nothing was changed, and whoever gets this must not write
+	// for the run any more.
+	ErrFenced = errors.New("store: the run has another owner")
+
+	// ErrReused says that a resume id was used for another decision. Nothing was changed.
+	ErrReused = errors.New("store: the resume id was used for another decision")
+
+	// ErrNotApproved says that no decision approves exactly this effect. Nothing was begun.
+	ErrNotApproved = errors.New("store: no approval for this effect")
 )

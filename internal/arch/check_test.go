@@ -165,9 +165,12 @@ func checkThirdParty(dir, importPath string) string {
 		dir, importPath, strings.Join(allowed, ", "))
 }
 
-// floorOf returns the row with the longest pattern that covers dir.
+// floorOf returns the row with the longest pattern that covers dir; its own row comes before any.
 func floorOf(dir string) (found floor, ok bool) {
 	for _, f := range floors {
+		if f.pkg == dir {
+			return f, true
+		}
 		if covers(f.pkg, dir) && (!ok || len(f.pkg) > len(found.pkg)) {
 			found, ok = f, true
 		}

@@ -1,7 +1,8 @@
 package arch
 
 // module is the path that this module's packages start with. In the tables a package is written without it, "." is the
-// root package, and a trailing "/..." stands for a whole subtree. The row with the longest matching pattern counts.
+// root package, and a trailing "/..." stands for a whole subtree. A package's own row counts, or else the one with the longest
+// matching pattern.
 const module = "github.com/fermata-go/fermata"
 
 // Patterns for those that stand above everything else.
@@ -33,7 +34,7 @@ var floors = []floor{
 	{"gate", may(".", "graph", "internal/..."), "approval nodes are ordinary nodes: what they need, an author's own node can have too"},
 	{"tool", may(".", "graph", "internal/..."), "a tool works without an agent and without a model"},
 	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume as graphs do"},
-	{"agent/...", may(".", "tool", "agent", "internal/..."), "a vendor's model knows the agent's port, not the engine"},
+	{"agent/...", may(".", "tool", "agent", "internal/..."), "a model, a vendor's or a scripted one, knows the agent's port and not the engine"},
 
 	{"provider", may(".", "store", "internal/..."), "the port to whatever executes runs; our own engine is one provider among others"},
 	{"provider/providertest", may(".", "store", "provider"), "the suite sees a provider only through the port, as the executor does"},
@@ -73,6 +74,9 @@ var needs = []need{
 	{"tool", "github.com/google/jsonschema-go", "a tool tells the model the schema of its arguments"},
 	{"agent", "github.com/google/jsonschema-go", "an agent hands the schemas of its tools to the model"},
 	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
+
+	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's own client: it follows the wire protocol, so that we need not"},
+	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},
 
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/ident"
@@ -279,6 +280,20 @@ func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 		return nil, failed
 	}
 	return signals, nil
+}
+
+// Waits reports whether err is nothing but the wish to wait.
+func Waits(err error) bool {
+	switch e := err.(type) {
+	case *Signal, *Rerun:
+		return true
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !Waits(part) })
+	case interface{ Unwrap() error }:
+		return Waits(e.Unwrap())
+	}
+	return false
 }
 
 // errPlain says that an error is not made of interrupts alone.

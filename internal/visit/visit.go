@@ -175,7 +175,13 @@ type Scope struct {
 	*Visit
 	// Rel is the place below the node, "" for the node itself.
 	Rel string
+
+	work *work
 }
+
+// work is a piece of work that is done once, and what was written down in the course of it: when the work is done, its result
+// stands for all of that.
+type work struct{ parts []string }
 
 type contextKey struct{}
 
@@ -216,7 +222,32 @@ func From(ctx context.Context) *Scope {
 
 // Child is the scope one segment further down.
 func (s *Scope) Child(segment string) *Scope {
-	return &Scope{Visit: s.Visit, Rel: Join(s.Rel, segment)}
+	return &Scope{Visit: s.Visit, Rel: Join(s.Rel, segment), work: s.work}
+}
+
+// Inside is the scope for the course of the work at this place. What is recorded there is forgotten when the result is
+// recorded with [Scope.Done].
+func (s *Scope) Inside() *Scope {
+	return &Scope{Visit: s.Visit, Rel: s.Rel, work: new(work)}
+}
+
+// Done records the result of the work that was done inside, and then forgets its course: never the other way round, or a crash
+// in between would lose both.
+func (s *Scope) Done(ctx context.Context, inside *Scope, what string, result json.RawMessage) error {
+	if err := s.Record(ctx, what, result, Soon); err != nil {
+		return err
+	}
+	own := s.part(what)
+	s.mu.Lock()
+	parts := inside.work.parts
+	inside.work.parts = nil
+	s.mu.Unlock()
+	for _, part := range parts {
+		if part != own {
+			s.forget(ctx, part)
+		}
+	}
+	return nil
 }
 
 // At is the place of the scope within the run.
@@ -271,8 +302,21 @@ func (s *Scope) Recall(what string) (json.RawMessage, bool) {
 	part := s.part(what)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mem == nil {
+		return nil, false
+	}
 	data, ok := s.mem.journal[part]
+	if ok {
+		s.note(part)
+	}
 	return data, ok
+}
+
+// note is called with the lock held.
+func (s *Scope) note(part string) {
+	if s.work != nil {
+		s.work.parts = append(s.work.parts, part)
+	}
 }
 
 // Record writes down something about this place.
@@ -294,13 +338,14 @@ func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, w
 	return err
 }
 
-func (v *Visit) set(part string, data json.RawMessage) (before json.RawMessage, had bool, err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.ended {
+func (s *Scope) set(part string, data json.RawMessage) (before json.RawMessage, had bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
 		return nil, false, ErrEnded
 	}
-	m := v.memory()
+	m := s.memory()
+	s.note(part)
 	before, had = m.journal[part]
 	if m.journal == nil {
 		m.journal = make(map[string]json.RawMessage)
@@ -310,8 +355,9 @@ func (v *Visit) set(part string, data json.RawMessage) (before json.RawMessage, 
 }
 
 // Forget removes what was recorded here, with the next save.
-func (s *Scope) Forget(ctx context.Context, what string) {
-	part := s.part(what)
+func (s *Scope) Forget(ctx context.Context, what string) { s.forget(ctx, s.part(what)) }
+
+func (s *Scope) forget(ctx context.Context, part string) {
 	s.mu.Lock()
 	_, had := s.mem.journal[part]
 	delete(s.mem.journal, part)

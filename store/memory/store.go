@@ -62,6 +62,11 @@ func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.save(key, base, delta)
+}
+
+// save is called with the lock held.
+func (s *Store) save(key store.Key, base int64, delta store.Delta) (int64, error) {
 	r, ok := s.runs[key]
 	switch {
 	case !ok && base == 0:

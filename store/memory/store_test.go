@@ -11,3 +11,7 @@ import (
 func TestCheckpoints(t *testing.T) {
 	storetest.Checkpoints(t, func(*testing.T) store.Checkpoints { return memory.New() })
 }
+
+func TestRuns(t *testing.T) {
+	storetest.Runs(t, func(*testing.T) store.Runs { return memory.NewRuns(nil) })
+}

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// Agent takes a conversation further. The constructors of this package make the usual ones; write your own as a function
+// ([NewFunc]) or by implementing the interface.
+//
+// Run yields events as they happen. An agent that waits for a person yields the event that [Interrupt] makes, or an error that
+// fermata's own calls returned (Ask, Approve …), and nothing after it. When the answer is there, Run is called again with
+// the same input, or Resume if the agent has it and raised the interrupt itself. What must not be repeated then belongs into
+// [fermata.Do]; other agents are run with [Run]. Events that were shown already are not shown again.
+type Agent interface {
+	// Name is unique among the agents that an agent works with: 1 to 64 letters, digits, "_" and "-".
+	Name() string
+	// Description tells other agents what this one is good for.
+	Description() string
+	Run(ctx context.Context, input *Input) iter.Seq2[*Event, error]
+}
+
+// Resumable is an agent that wants to be told when it goes on after an interrupt of its own.
+type Resumable interface {
+	Agent
+	Resume(ctx context.Context, info *ResumeInfo) iter.Seq2[*Event, error]
+}
+
+// Input is the conversation so far.
+type Input struct {
+	Messages []Message `json:"messages"`
+}
+
+// Ask is an input of one message.
+func Ask(text string) *Input { return &Input{Messages: []Message{User(text)}} }
+
+// Output is what an agent added to the conversation.
+type Output struct {
+	Messages []Message `json:"messages,omitempty"`
+	// Exit ends the loop that the agent is part of.
+	Exit bool `json:"exit,omitempty"`
+}
+
+// Text is the last thing that the agent said.
+func (o *Output) Text() string {
+	for i := len(o.Messages) - 1; i >= 0; i-- {
+		if m := o.Messages[i]; m.Role == RoleAssistant && m.Text != "" && len(m.ToolCalls) == 0 {
+			return m.Text
+		}
+	}
+	return ""
+}
+
+// Func is the work of an agent as a function. An error that says that it waits (of Ask, Approve, [Run] …) has to be returned; the
+// function is called again after the answer.
+type Func func(ctx context.Context, input *Input) (*Output, error)
+
+// NewFunc makes an agent of a function.
+func NewFunc(name, description string, fn Func) (Agent, error) {
+	if fn == nil {
+		return nil, fmt.Errorf("agent: %s has no function", name)
+	}
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		output, err := fn(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		if output == nil {
+			output = new(Output)
+		}
+		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
+		for i := range said.Messages {
+			said.Messages[i].by(name)
+			stageOf(ctx).emit(Said{Message: said.Messages[i]})
+		}
+		return said, nil
+	})
+}
+
+// builtin is an agent of this package.
+type builtin struct {
+	name, description string
+	perform           Func
+}
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func newBuiltin(name, description string, perform Func) (*builtin, error) {
+	if !validName.MatchString(name) {
+		return nil, fmt.Errorf("agent: an agent cannot be named %q: it takes 1 to 64 letters, digits, _ and -", name)
+	}
+	return &builtin{name, description, perform}, nil
+}
+
+func (b *builtin) Name() string        { return b.name }
+func (b *builtin) Description() string { return b.description }
+
+// Run is for agents that want to see the events of this one before others do; [Run] is simpler.
+func (b *builtin) Run(ctx context.Context, input *Input) iter.Seq2[*Event, error] {
+	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
+		_, err := Run(withEmit(ctx, emit), b, input)
+		if visit.Waits(err) {
+			emit(&Event{Body: interrupted(ctx, err)})
+			return nil
+		}
+		return err
+	})
+}
+
+// Run runs an agent as a part of the run that ctx belongs to: in another agent, in a tool, in the node of a graph. The agent
+// has its own address there. What it asks is asked by the run as a whole; after the answer Run, called again, goes on where
+// the agent was; and when the agent is done, it is not run again. Its events are events of the run.
+//
+// To run an agent several times from one place, tell the times apart with [RunNth].
+func Run(ctx context.Context, a Agent, input *Input) (*Output, error) {
+	return RunNth(ctx, 1, a, input)
+}
+
+// RunNth is [Run] for the nth time, counted from 1: in the nth round of a loop, or for the nth item of a list.
+func RunNth(ctx context.Context, n int, a Agent, input *Input) (*Output, error) {
+	return run(ctx, n, a, input, false)
+}
+
+// run also says whether the agent takes the conversation over from the one that runs it.
+func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*Output, error) {
+	outer, err := stageFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	segment := fermata.Segment{Type: fermata.SegmentAgent, ID: a.Name()}
+	if n > 1 {
+		segment.SubID = strconv.Itoa(n)
+	}
+	return fermata.DoAt(ctx, segment, func(ctx context.Context) (*Output, error) {
+		stage, err := outer.enter(a, segment)
+		if err != nil {
+			return nil, err
+		}
+		stage.handedOver = handedOver
+		return perform(withStage(ctx, stage), a, input)
+	})
+}
+
+// perform lets an agent work at its own place.
+func perform(ctx context.Context, a Agent, input *Input) (output *Output, err error) {
+	defer safely.Recover(&err)
+	if b, ok := a.(*builtin); ok {
+		return b.perform(ctx, input)
+	}
+	return custom(ctx, a, input)
+}

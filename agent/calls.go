@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// callAll calls the tools of a turn, each once. Those that finished are not called again whatever becomes of the others.
+func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) ([]Message, error) {
+	if err := v.mayCall(ctx, turn, len(calls)); err != nil {
+		return nil, err
+	}
+	results, fresh := make([]Message, len(calls)), make([]bool, len(calls))
+	one := func(i int) (err error) {
+		results[i], fresh[i], err = v.call(ctx, calls[i])
+		return err
+	}
+	var errs []error
+	if v.OneByOne || len(calls) == 1 {
+		for i := range calls {
+			if err := one(i); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		errs = safely.InParallel(len(calls), v.MaxParallel, one)
+	}
+	v.fresh = make(map[string]bool)
+	for i, call := range calls {
+		v.fresh[call.ID] = fresh[i]
+	}
+	return results, errors.Join(errs...)
+}
+
+// mayCall asks a person if the calls of this turn are over a limit.
+func (v *conversation) mayCall(ctx context.Context, turn, calls int) error {
+	limits := v.stage.meter.limits
+	if limits.ToolCalls == 0 && limits.Time == 0 {
+		return nil
+	}
+	segment := fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}
+	_, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (bool, error) {
+		return true, v.stage.meter.beforeTools(ctx, v.Name, calls)
+	})
+	return err
+}
+
+// call makes one tool call. fresh is false if it was made before.
+func (v *conversation) call(ctx context.Context, call ToolCall) (message Message, fresh bool, err error) {
+	segment := fermata.Segment{Type: fermata.SegmentTool, ID: call.Name, SubID: call.ID}
+	stage := v.stage.inTool(segment)
+	result, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (result tool.Result, err error) {
+		defer safely.Recover(&err)
+		ctx = withStage(ctx, stage)
+		if stage.send != nil {
+			ctx = tool.WithChunks(ctx, func(chunk string) { stage.emit(ToolOutput{Call: call, Text: chunk}) })
+		}
+		if result, err = v.dispatch(ctx, call); err != nil {
+			return result, err
+		}
+		fresh, result.Text = true, repaired(result.Text)
+		return result, stage.meter.count(ctx, func(b *book) { b.ToolCalls++ })
+	})
+	if err != nil {
+		return Message{}, false, err
+	}
+	if fresh {
+		stage.emit(ToolDone{Call: call, Result: result})
+	}
+	message = Result(call, result.Text)
+	message.Failed, message.Agent = result.Failed, v.Name
+	return message, fresh, nil
+}
+
+// dispatch finds what the call is for.
+func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result, error) {
+	args := json.RawMessage(call.Args)
+	if strings.TrimSpace(call.Args) == "" {
+		args = json.RawMessage("{}")
+	}
+	if t := v.table[call.Name]; t != nil {
+		return t.Call(ctx, args)
+	}
+	if call.Name == transferName && len(v.targets()) > 0 {
+		return v.accept(args)
+	}
+	if scope := visit.From(ctx); len(scope.Host.Open(scope.At())) > 0 {
+		address, err := fermata.ParseAddress(scope.FullAddress())
+		return tool.Result{}, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
+	}
+	return tool.Result{Failed: true, Text: fmt.Sprintf("There is no tool %q. The tools are: %s.",
+		call.Name, strings.Join(slices.Sorted(maps.Keys(v.table)), ", "))}, nil
+}

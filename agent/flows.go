@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fermata-go/fermata/internal/safely"
+)
+
+// NewSequential makes an agent that lets others work one after the other. Each gets the conversation and what those before it
+// said.
+func NewSequential(name, description string, agents ...Agent) (Agent, error) {
+	agents, err := several(name, agents)
+	if err != nil {
+		return nil, err
+	}
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		return round(ctx, newCast(agents), input, new(Output))
+	})
+}
+
+// NewLoop makes an agent that lets others work in turn, round after round, until one of them exits ([Exit], [ExitTool]) or
+// maxRounds are over.
+func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, error) {
+	agents, err := several(name, agents)
+	if maxRounds < 1 {
+		err = errors.Join(err, fmt.Errorf("agent: %s: a loop of %d rounds", name, maxRounds))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		cast, output := newCast(agents), new(Output)
+		for range maxRounds {
+			if _, err := round(ctx, cast, input, output); err != nil {
+				return nil, err
+			}
+			if output.Exit {
+				break
+			}
+		}
+		output.Exit = false // it is this loop that it meant
+		return output, nil
+	})
+}
+
+// NewParallel makes an agent that lets others work at the same time, each on the same conversation. Their words are joined in
+// the order of the agents. If some wait, the others still finish, once.
+func NewParallel(name, description string, agents ...Agent) (Agent, error) {
+	agents, err := several(name, agents)
+	if err != nil {
+		return nil, err
+	}
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		cast := newCast(agents)
+		times := make([]int, len(agents))
+		for i, a := range agents {
+			times[i] = cast.next(a)
+		}
+		outputs := make([]*Output, len(agents))
+		errs := safely.InParallel(len(agents), 0, func(i int) (err error) {
+			outputs[i], err = RunNth(ctx, times[i], agents[i], input)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		output := new(Output)
+		for _, o := range outputs {
+			output.Messages = append(output.Messages, o.Messages...)
+			output.Exit = output.Exit || o.Exit
+		}
+		return output, nil
+	})
+}
+
+func several(name string, agents []Agent) ([]Agent, error) {
+	if len(agents) == 0 {
+		return nil, fmt.Errorf("agent: %s has no agents", name)
+	}
+	if i := slices.IndexFunc(agents, func(a Agent) bool { return a == nil }); i >= 0 {
+		return nil, fmt.Errorf("agent: %s: agent %d is nil", name, i+1)
+	}
+	return slices.Clone(agents), nil
+}
+
+// cast counts how often each agent was called.
+type cast struct {
+	agents []Agent
+	times  map[string]int
+}
+
+func newCast(agents []Agent) *cast { return &cast{agents, make(map[string]int)} }
+
+func (c *cast) next(a Agent) int {
+	c.times[a.Name()]++
+	return c.times[a.Name()]
+}
+
+// round lets the agents work one after the other, until one exits, and adds what they say to the output.
+func round(ctx context.Context, c *cast, input *Input, output *Output) (*Output, error) {
+	for _, a := range c.agents {
+		next := &Input{Messages: slices.Concat(input.Messages, retold(output.Messages))}
+		said, err := RunNth(ctx, c.next(a), a, next)
+		if err != nil {
+			return nil, err
+		}
+		output.Messages = append(output.Messages, said.Messages...)
+		if said.Exit {
+			output.Exit = true
+			break
+		}
+	}
+	return output, nil
+}

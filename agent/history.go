@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// HistoryEdit changes what a model gets to see. at is the agent's place in the run, as people see it. What it returns takes
+// the place of the history, from now on and in every later resume; nil leaves it as it is.
+type HistoryEdit func(at fermata.Address, history []Message) ([]Message, error)
+
+const entryHistory = "history"
+
+// editPlace is where an edit made before this turn is kept.
+func (v *conversation) editPlace(turn int) *visit.Scope {
+	return v.place.Child(fermata.Segment{Type: "turn", ID: strconv.Itoa(turn)}.String())
+}
+
+// recallEdit goes on with the history that an edit of an earlier resume left.
+func (v *conversation) recallEdit(turn int) error {
+	data, ok := v.editPlace(turn).Recall(entryHistory)
+	if !ok {
+		return nil
+	}
+	var history []Message
+	if err := json.Unmarshal(data, &history); err != nil {
+		return fmt.Errorf("agent: the edited history of %s cannot be read: %w", v.place.FullAddress(), err)
+	}
+	v.history = history
+	return nil
+}
+
+// edit makes the run's edit, before the first request of this execution. It is kept by the agent and not by the call of the
+// model, which forgets everything but the answer.
+func (v *conversation) edit(ctx context.Context, turn int) error {
+	if v.stage.edit == nil || v.edited {
+		return nil
+	}
+	v.edited = true
+	changed, err := v.stage.edit(v.stage.path, slices.Clone(v.history))
+	if err != nil || changed == nil {
+		return err
+	}
+	if err := checkHistory(changed); err != nil {
+		return err
+	}
+	data, err := json.Marshal(changed)
+	if err != nil {
+		return &fermata.EncodeError{What: "the edited history", Err: err}
+	}
+	v.history = changed
+	return v.editPlace(turn).Record(ctx, entryHistory, data, visit.Later)
+}
+
+// checkHistory makes sure that calls and results belong together.
+func checkHistory(history []Message) error {
+	open := make(map[string]bool)
+	for i, m := range history {
+		switch m.Role {
+		case RoleAssistant:
+			for _, call := range m.ToolCalls {
+				open[call.ID] = true
+			}
+		case RoleTool:
+			if !open[m.CallID] {
+				return fmt.Errorf("%w: message %d is the result of call %q, which is not open", ErrHistory, i+1, m.CallID)
+			}
+			delete(open, m.CallID)
+		case RoleUser, RoleSystem:
+		default:
+			return fmt.Errorf("%w: message %d has the role %q", ErrHistory, i+1, m.Role)
+		}
+	}
+	for id := range open {
+		return fmt.Errorf("%w: call %q has no result", ErrHistory, id)
+	}
+	return nil
+}

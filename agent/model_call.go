@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+)
+
+// segmentModel is the place of one call of a model.
+const segmentModel fermata.SegmentType = "model"
+
+// generate asks a model, once: what it said is remembered under its number. It is saved before anybody hears of it. prepare makes
+// the request if it is needed.
+func (s *stage) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message)) (Message, error) {
+	var response *Response
+	segment := fermata.Segment{Type: segmentModel, ID: number}
+	message, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (Message, error) {
+		if err := s.meter.beforeModel(ctx, s.agent.Name()); err != nil {
+			return Message{}, err
+		}
+		request, err := prepare(ctx)
+		if err != nil {
+			return Message{}, err
+		}
+		if response, err = s.ask(ctx, m, request); err != nil {
+			return Message{}, err
+		}
+		response.Message.Role, response.Message.Agent = RoleAssistant, s.agent.Name()
+		response.Message.repair()
+		if tidy != nil {
+			tidy(&response.Message)
+		}
+		return response.Message, s.meter.countModel(ctx, response)
+	})
+	if err == nil && response != nil {
+		s.emit(Said{Message: message, Usage: response.Usage, Model: response.Model, Finish: response.Finish})
+	}
+	return message, err
+}
+
+var errNoResponse = errors.New("agent: the model's stream ended without an answer")
+
+// ask calls the model in the mode of the run.
+func (s *stage) ask(ctx context.Context, m Model, request *Request) (*Response, error) {
+	streamer, ok := m.(Streamer)
+	if !s.streaming || !ok {
+		response, err := m.Generate(ctx, request)
+		if err == nil && response == nil {
+			err = errNoResponse
+		}
+		return copied(response), err
+	}
+	for piece, err := range streamer.Stream(ctx, request) {
+		if err != nil {
+			return nil, err
+		}
+		if piece.Text != "" {
+			s.emit(Token{piece.Text})
+		}
+		if piece.Response != nil {
+			return copied(piece.Response), nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errNoResponse
+}
+
+// copied makes the response ours: a model may hand out the same one again.
+func copied(r *Response) *Response {
+	if r == nil {
+		return nil
+	}
+	own := *r
+	own.Message.ToolCalls = append([]ToolCall(nil), r.Message.ToolCalls...)
+	return &own
+}
+
+// uniqueCalls gives every call an id of its own. Models repeat ids, or leave them out; answers and results are kept by them.
+func uniqueCalls(turn int, calls []ToolCall, used map[string]bool) {
+	for i := range calls {
+		id := calls[i].ID
+		if id == "" {
+			id = fmt.Sprintf("call_%d_%d", turn, i+1)
+		}
+		unique := id
+		for n := 2; used[unique]; n++ {
+			unique = fmt.Sprintf("%s-%d", id, n)
+		}
+		calls[i].ID, used[unique] = unique, true
+	}
+}

@@ -1,0 +1,250 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// both asks both ways, since errors must not depend on it.
+func both(t *testing.T, do func(t *testing.T, ask func(*Model, context.Context) error)) {
+	t.Run("Generate", func(t *testing.T) {
+		do(t, func(m *Model, ctx context.Context) error {
+			_, err := m.Generate(ctx, ask("Hello"))
+			return err
+		})
+	})
+	t.Run("Stream", func(t *testing.T) {
+		do(t, func(m *Model, ctx context.Context) error {
+			_, _, err := collect(m.Stream(ctx, ask("Hello")))
+			return err
+		})
+	})
+}
+
+func wantFailure(t *testing.T, err error, status int, temporary bool, says string) {
+	t.Helper()
+	failure, ok := errors.AsType[*agent.ModelError](err)
+	if !ok {
+		t.Fatalf("got %v; want a ModelError", err)
+	}
+	if failure.Model != "gpt-test" || failure.Status != status || failure.Temporary != temporary {
+		t.Errorf("got %+v; want status %d, temporary %v", failure, status, temporary)
+	}
+	if !strings.Contains(err.Error(), says) {
+		t.Errorf("%q does not say %q", err, says)
+	}
+}
+
+func TestError_StatusAndWordsOfTheService(t *testing.T) {
+	page := "<html>\n<body>" + strings.Repeat(" upstream ä", 200) + "</body></html>"
+	for _, test := range []struct {
+		name      string
+		reply     reply
+		status    int
+		temporary bool
+		says      string
+	}{
+		{"bad request", refuse(400, "invalid_request_error", "context_length_exceeded", "Too many tokens."), 400, false, "Too many tokens. (context_length_exceeded) [request req_7]"},
+		{"unauthorized", refuse(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."), 401, false, "Incorrect API key provided."},
+		{"not found", refuse(404, "invalid_request_error", "model_not_found", "No such model."), 404, false, "No such model."},
+		{"timeout", refuse(408, "timeout", "", "Too slow."), 408, true, "Too slow. (timeout)"},
+		{"conflict", refuse(409, "conflict", "", "Locked."), 409, true, "Locked."},
+		{"rate limit", refuse(429, "requests", "rate_limit_exceeded", "Slow down."), 429, true, "Slow down."},
+		{"server error", refuse(500, "server_error", "", "Sorry."), 500, true, "Sorry."},
+		{"page of a gateway", send(502, http.Header{"Content-Type": {"text/html"}}, page), 502, true, "<html> <body> upstream ä"},
+		{"no words", send(503, nil, ""), 503, true, "Service Unavailable"},
+		{"no known words", send(422, nil, `{"detail":[{"msg":"field required"}]}`), 422, false, "field required"},
+		{"a string for an error", send(404, nil, `{"error":"model 'x' not found"}`), 404, false, "model 'x' not found"},
+		{"status as code", send(400, nil, `{"error":{"code":400,"message":"bad grammar","type":"invalid_request_error"}}`), 400, false, "bad grammar"},
+		{"no level around it", send(400, nil, `{"object":"error","message":"too long","type":"BadRequestError","code":400}`), 400, false, "too long"},
+		{"redirect", send(307, http.Header{"Location": {"/v1/elsewhere"}}, ""), 307, false, "redirects"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+				err := ask(serve(t, test.reply).model(), t.Context())
+				wantFailure(t, err, test.status, test.temporary, test.says)
+				if len(err.Error()) > 500 {
+					t.Errorf("the error has %d bytes", len(err.Error()))
+				}
+			})
+		})
+	}
+}
+
+func TestError_AnswerThatIsNone(t *testing.T) {
+	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	for name, test := range map[string]struct {
+		reply     reply
+		temporary bool
+		says      string
+	}{
+		"no choices":   {send(200, nil, `{"id":"x","object":"chat.completion","choices":[],"usage":null}`), false, "no choices"},
+		"other object": {send(200, nil, `{"hello":"world"}`), false, "no choices"},
+		"null":         {send(200, nil, `null`), false, "no choices"},
+		"malformed":    {send(200, nil, `{"choices":[{"index":0]}`), false, "json"},
+		"a web page":   {send(200, html, `<html>Welcome</html>`), false, "text/html; is the base URL right?"},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "1000")
+			io.WriteString(w, `{"choices":[`)
+		}, true, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := serve(t, test.reply).model().Generate(t.Context(), ask("Hello"))
+			wantFailure(t, err, 0, test.temporary, test.says)
+		})
+	}
+	t.Run("a web page instead of a stream", func(t *testing.T) {
+		_, _, err := collect(serve(t, send(200, html, `<html>Welcome</html>`)).model().Stream(t.Context(), ask("Hello")))
+		wantFailure(t, err, 0, false, "is the base URL right?")
+	})
+}
+
+func TestError_NobodyThere_IsTemporary(t *testing.T) {
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		s := serve(t)
+		m := s.model()
+		s.Close()
+		wantFailure(t, ask(m, t.Context()), 0, true, "refused")
+	})
+}
+
+func TestError_ServiceRefusesBadConversations(t *testing.T) {
+	for name, messages := range map[string][]agent.Message{
+		"orphan result": {agent.User("x"), {Role: agent.RoleTool, CallID: "call_9", Text: "y"}},
+		"open call":     {agent.User("x"), agent.Assistant("", agent.ToolCall{ID: "call_9", Name: "t", Args: "{}"}), agent.User("y")},
+		"no messages":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := serve(t).model().Generate(t.Context(), &agent.Request{Messages: messages})
+			wantFailure(t, err, 400, false, "invalid_request_error")
+		})
+	}
+}
+
+func TestRetry_AfterTheRateLimit(t *testing.T) {
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		s := serve(t, refuse(429, "requests", "rate_limit_exceeded", "Slow down."), refuse(500, "server_error", "", "Sorry."),
+			echoing(strings.ToUpper))
+		if err := ask(s.model(func(c *Config) { c.MaxRetries = nil }), t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.requests()); n != 3 {
+			t.Errorf("%d requests; want 3: two retries are the default", n)
+		}
+	})
+}
+
+func TestRetry_NoMoreThanConfigured(t *testing.T) {
+	limit := refuse(429, "requests", "rate_limit_exceeded", "Slow down.")
+	for _, retries := range []int{0, 1} {
+		both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+			s := serve(t, limit, limit)
+			err := ask(s.model(func(c *Config) { c.MaxRetries = &retries }), t.Context())
+			wantFailure(t, err, 429, true, "Slow down.")
+			if n := len(s.requests()); n != retries+1 {
+				t.Errorf("%d requests; want %d", n, retries+1)
+			}
+		})
+	}
+}
+
+func TestRetry_NotAfterARefusal(t *testing.T) {
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		s := serve(t, refuse(400, "invalid_request_error", "", "No."))
+		wantFailure(t, ask(s.model(func(c *Config) { c.MaxRetries = new(5) }), t.Context()), 400, false, "No.")
+	})
+}
+
+func TestContext_EndedWhileWaiting_ReturnsItsError(t *testing.T) {
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ wireRequest) {
+			cancel()
+			<-r.Context().Done()
+		})
+		if err := ask(s.model(), ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v; want context.Canceled", err)
+		}
+	})
+}
+
+func TestContext_EndedBefore_NothingIsAsked(t *testing.T) {
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		if err := ask(serve(t).model(), ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v; want context.DeadlineExceeded", err)
+		}
+	})
+}
+
+func TestError_NeverHoldsTheKey(t *testing.T) {
+	leak := fmt.Sprintf(`{"error":{"message":"headers: Authorization: Bearer %s","type":"server_error"}}`, key)
+	for name, reply := range map[string]reply{
+		"in the message":  send(401, nil, leak),
+		"in a page":       send(500, http.Header{"Content-Type": {"text/html"}}, "<html>Bearer "+key+"</html>"),
+		"in the id":       send(400, http.Header{"X-Request-Id": {key}}, "{}"),
+		"in a stream":     stream(textChunk("Well"), leak),
+		"in no JSON":      send(200, nil, key),
+		"in a media type": send(200, http.Header{"Content-Type": {"text/" + key}}, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+				wantNoKey(t, ask(serve(t, reply).model(), t.Context()))
+			})
+		})
+	}
+	t.Run("in an error of the transport", func(t *testing.T) {
+		both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+			wantNoKey(t, ask(serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} }), t.Context()))
+		})
+	})
+	t.Run("of a wrong key", func(t *testing.T) {
+		_, err := serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }).Generate(t.Context(), ask("Hello"))
+		wantFailure(t, err, 401, false, "Incorrect API key provided: [API key].")
+	})
+}
+
+// wantNoKey looks at every error in the chain, in every form that a log may give it.
+func wantNoKey(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		for _, form := range []string{"%v", "%+v", "%#v"} {
+			if text := fmt.Sprintf(form, err); strings.Contains(text, key) {
+				t.Errorf("%T as %s holds the key: %s", err, form, text)
+			}
+		}
+	}
+}
+
+// telltale is a transport that puts the request's headers into its errors.
+type telltale struct{}
+
+func (telltale) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("cannot send %v", r.Header)
+}
+
+// A redirect to another host would take the conversation there.
+func TestRedirect_ToAnotherHost_IsNotFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the redirect was followed")
+	}))
+	defer elsewhere.Close()
+	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		s := serve(t, send(307, http.Header{"Location": {elsewhere.URL}}, ""))
+		wantFailure(t, ask(s.model(), t.Context()), 307, false, "redirects")
+	})
+}

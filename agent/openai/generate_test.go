@@ -1,0 +1,234 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func ask(text string) *agent.Request {
+	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
+}
+
+var weather = agent.ToolSpec{
+	Name:        "weather",
+	Description: "The weather in a city.",
+	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
+}
+
+func mustGenerate(t *testing.T, m *Model, request *agent.Request) *agent.Response {
+	t.Helper()
+	response, err := m.Generate(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func wantResponse(t *testing.T, got, want *agent.Response) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
+}
+
+func TestGenerate_PlainAnswer(t *testing.T) {
+	s := serve(t, answer(`{"role":"assistant","content":"Grüße aus 東京 🙂","refusal":null,"annotations":[]}`, "stop",
+		`{"prompt_tokens":120,"completion_tokens":9,"total_tokens":129,"prompt_tokens_details":{"cached_tokens":100,"audio_tokens":0},
+		"completion_tokens_details":{"reasoning_tokens":4}}`))
+	wantResponse(t, mustGenerate(t, s.model(), ask("Hello")), &agent.Response{
+		Message: agent.Assistant("Grüße aus 東京 🙂"),
+		Usage:   agent.Usage{InputTokens: 120, OutputTokens: 9, CachedTokens: 100},
+		Model:   "gpt-test-2026-09-01",
+		Finish:  agent.FinishStop,
+	})
+}
+
+func TestGenerate_SeveralToolCalls(t *testing.T) {
+	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
+		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}},`,
+		`{"id":"call_b","type":"function","function":{"name":"weather","arguments":"not JSON"}}]}`), "tool_calls", noUsage))
+	request := ask("Rome and Oslo?")
+	request.Tools = []agent.ToolSpec{weather}
+	wantResponse(t, mustGenerate(t, s.model(), request), &agent.Response{
+		Message: agent.Assistant("",
+			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Rome"}`},
+			agent.ToolCall{ID: "call_b", Name: "weather", Args: `not JSON`}),
+		Usage:  agent.Usage{InputTokens: 1, OutputTokens: 1},
+		Model:  "gpt-test-2026-09-01",
+		Finish: agent.FinishCalls,
+	})
+}
+
+// OpenAI says "stop" if the call was forced; for an agent it is a wish to have a tool called all the same.
+func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
+	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
+		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{}"}}]}`), "stop", noUsage))
+	request := ask("Rome?")
+	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
+	request.MustCall = "weather"
+	if got := mustGenerate(t, s.model(), request).Finish; got != agent.FinishCalls {
+		t.Errorf("finish is %q; want %q", got, agent.FinishCalls)
+	}
+	if got, want := string(s.requests()[0].ToolChoice), `{"function":{"name":"weather"},"type":"function"}`; got != want {
+		t.Errorf("tool choice is %s; want %s", got, want)
+	}
+}
+
+func TestGenerate_Refusal_IsTheTextAndFiltered(t *testing.T) {
+	s := serve(t, answer(`{"role":"assistant","content":null,"refusal":"I cannot help with that."}`, "stop", noUsage))
+	response := mustGenerate(t, s.model(), ask("Something bad"))
+	if response.Message.Text != "I cannot help with that." || response.Finish != agent.FinishFilter {
+		t.Errorf("got %q, finish %q", response.Message.Text, response.Finish)
+	}
+}
+
+func TestGenerate_OtherReasonsToStopArePassedOn(t *testing.T) {
+	for _, reason := range []string{"length", "content_filter", "model_length"} {
+		s := serve(t, answer(`{"role":"assistant","content":"Once upon"}`, reason, noUsage))
+		if got := mustGenerate(t, s.model(), ask("A story")).Finish; string(got) != reason {
+			t.Errorf("finish is %q; want %q", got, reason)
+		}
+	}
+}
+
+// conversation has everything that an agent's history can hold.
+func conversation() *agent.Request {
+	rome := agent.ToolCall{ID: "call_1", Name: "weather", Args: `{"why":"asked", "city":"Rome"}`}
+	oslo := agent.ToolCall{ID: "call_2", Name: "weather", Args: `{"city":`}
+	nowhere := agent.ToolCall{ID: "call_3", Name: "weather"}
+	long := agent.ToolCall{ID: strings.Repeat("x", 64), Name: "weather", Args: "{}"}
+	failed := agent.Result(oslo, "the arguments are not JSON")
+	failed.Failed = true
+	second := agent.Assistant("Let me look.", nowhere, long)
+	second.Agent = "meteorologist"
+	second.Opaque = json.RawMessage(`{"of":"another vendor"}`)
+	return &agent.Request{
+		Messages: []agent.Message{
+			agent.System("You know the weather."),
+			agent.System("Be brief."),
+			agent.User("Rome & <Oslo>?"),
+			agent.Assistant("", rome, oslo),
+			agent.Result(rome, "sunny"),
+			failed,
+			second,
+			agent.Result(nowhere, ""),
+			agent.Result(long, "rain"),
+			agent.Assistant(""),
+			agent.User("Well?"),
+			agent.User("Hurry."),
+		},
+		Tools: []agent.ToolSpec{weather, {Name: "clock"}},
+	}
+}
+
+func TestGenerate_ConversationOnTheWire(t *testing.T) {
+	s := serve(t, say("Sun in Rome."))
+	mustGenerate(t, s.model(func(c *Config) {
+		c.MaxTokens = 500
+		c.Temperature = new(0.0)
+		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
+	}), conversation())
+	wantGolden(t, "request.json", s.lastBody())
+}
+
+// wantGolden compares JSON, the order of its fields included: services cache prompts by their beginning.
+func wantGolden(t *testing.T, name, body string) {
+	t.Helper()
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(body), "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	path, got := filepath.Join("testdata", name), indented.String()+"\n"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
+	s := serve(t)
+	for name, request := range map[string]*agent.Request{
+		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
+		"bad schema":   {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
+	} {
+		if _, err := s.model().Generate(t.Context(), request); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for piece, err := range s.model().Stream(t.Context(), request) {
+			if piece != nil || err == nil {
+				t.Errorf("%s: stream gave %v, %v", name, piece, err)
+			}
+		}
+	}
+}
+
+func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
+	for _, test := range []struct{ base, want string }{
+		{"", "max_completion_tokens"},
+		{"http://localhost:1/v1", "max_tokens"},
+	} {
+		m, err := New(Config{Model: "m", APIKey: key, BaseURL: test.base, MaxTokens: 42})
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, err := m.params(ask("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(`%q:42`, test.want); !strings.Contains(string(body), want) {
+			t.Errorf("base URL %q: sent %s; want %s", test.base, body, want)
+		}
+	}
+}
+
+func TestModel_ManyAtOnce(t *testing.T) {
+	echo := func(text string) string { return "echo of " + text }
+	const askers = 16
+	var replies []reply
+	for range 2 * askers {
+		replies = append(replies, echoing(echo))
+	}
+	m := serve(t, replies...).model()
+	var wg sync.WaitGroup
+	for i := range askers {
+		text := fmt.Sprint("question ", i)
+		wg.Go(func() {
+			response, err := m.Generate(t.Context(), ask(text))
+			if err != nil || response.Message.Text != echo(text) {
+				t.Errorf("Generate(%s): %v, %v", text, response, err)
+			}
+		})
+		wg.Go(func() {
+			_, response, err := collect(m.Stream(t.Context(), ask(text)))
+			if err != nil || response.Message.Text != echo(text) {
+				t.Errorf("Stream(%s): %v, %v", text, response, err)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,63 @@
+package openai
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// Generate asks the model and waits for its whole answer.
+func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
+	params, err := m.params(request)
+	if err != nil {
+		return nil, err
+	}
+	var answered *http.Response
+	completion, err := m.completions.New(ctx, params, option.WithResponseInto(&answered))
+	if err != nil {
+		return nil, m.fail(ctx, answered, err)
+	}
+	response, err := read(completion)
+	if err != nil {
+		return nil, m.fail(ctx, answered, err)
+	}
+	return response, nil
+}
+
+// Stream asks the model and gives its answer as it comes. The request is made when the loop begins, and anew with each loop;
+// leaving the loop closes the connection.
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
+	return func(yield func(*agent.Piece, error) bool) {
+		params, err := m.params(request)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		params.StreamOptions.IncludeUsage = sdk.Bool(true)
+		var answered *http.Response
+		stream := m.completions.NewStreaming(ctx, params, option.WithResponseInto(&answered))
+		defer stream.Close()
+
+		var answer assembly
+		for stream.Next() {
+			if text := answer.add(stream.Current()); text != "" && !yield(&agent.Piece{Text: text}, nil) {
+				return
+			}
+		}
+		if err := stream.Err(); err != nil {
+			yield(nil, m.fail(ctx, answered, err))
+			return
+		}
+		response, err := answer.response()
+		if err != nil {
+			yield(nil, m.fail(ctx, answered, err))
+			return
+		}
+		yield(&agent.Piece{Response: response}, nil)
+	}
+}

@@ -1,0 +1,133 @@
+package openai
+
+import (
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// read turns a whole answer into a response.
+func read(completion *sdk.ChatCompletion) (*agent.Response, error) {
+	if completion == nil || len(completion.Choices) == 0 {
+		return nil, errNoChoice
+	}
+	choice := completion.Choices[0]
+	var calls []agent.ToolCall
+	for _, call := range choice.Message.ToolCalls {
+		calls = append(calls, agent.ToolCall{ID: call.ID, Name: call.Function.Name, Args: call.Function.Arguments})
+	}
+	return &agent.Response{
+		Message: agent.Assistant(choice.Message.Content+choice.Message.Refusal, calls...),
+		Usage:   usage(completion.Usage),
+		Model:   completion.Model,
+		Finish:  finish(choice.FinishReason, choice.Message.Refusal != "", len(calls)),
+	}, nil
+}
+
+func usage(u sdk.CompletionUsage) agent.Usage {
+	return agent.Usage{
+		InputTokens:  u.PromptTokens,
+		OutputTokens: u.CompletionTokens,
+		CachedTokens: u.PromptTokensDetails.CachedTokens,
+	}
+}
+
+// finish irons out that "stop" stands for more than the end of the text: it also comes with refusals and with forced calls.
+func finish(reason string, refused bool, calls int) agent.Finish {
+	switch {
+	case reason != "" && reason != "stop":
+		return agent.Finish(reason)
+	case refused:
+		return agent.FinishFilter
+	case calls > 0:
+		return agent.FinishCalls
+	}
+	return agent.FinishStop
+}
+
+// assembly puts the chunks of a stream together.
+type assembly struct {
+	model   string
+	text    strings.Builder
+	refused bool
+	calls   []*partialCall
+	at      map[int64]int // where in calls an index of the stream is
+	reason  string
+	usage   agent.Usage
+}
+
+type partialCall struct {
+	id, name string
+	args     strings.Builder
+}
+
+// add takes a chunk and returns the text in it.
+func (a *assembly) add(chunk sdk.ChatCompletionChunk) string {
+	if a.model == "" {
+		a.model = chunk.Model
+	}
+	if chunk.JSON.Usage.Valid() { // the sum so far: most servers send it once, in a last chunk without choices
+		a.usage = usage(chunk.Usage)
+	}
+	var text string
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 { // only one was asked for
+			continue
+		}
+		text += choice.Delta.Content + choice.Delta.Refusal
+		a.refused = a.refused || choice.Delta.Refusal != ""
+		for _, delta := range choice.Delta.ToolCalls {
+			a.addCall(delta)
+		}
+		if choice.FinishReason != "" {
+			a.reason = choice.FinishReason
+		}
+	}
+	a.text.WriteString(text)
+	return text
+}
+
+func (a *assembly) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+	i, known := a.at[delta.Index]
+	// Some servers send every call whole and with index 0; then the id tells them apart.
+	if known && delta.ID != "" && a.calls[i].id != "" && delta.ID != a.calls[i].id {
+		known = false
+	}
+	if !known {
+		if a.at == nil {
+			a.at = make(map[int64]int)
+		}
+		i = len(a.calls)
+		a.at[delta.Index] = i
+		a.calls = append(a.calls, &partialCall{})
+	}
+	call := a.calls[i]
+	// Id and name come whole; some servers repeat them with each chunk.
+	if call.id == "" {
+		call.id = delta.ID
+	}
+	if call.name == "" {
+		call.name = delta.Function.Name
+	}
+	call.args.WriteString(delta.Function.Arguments)
+}
+
+// response is the answer, if the stream held a whole one. The model's reason to stop is what makes it whole: gateways send
+// the end of the stream also after their own connection broke, and some servers never send it.
+func (a *assembly) response() (*agent.Response, error) {
+	if a.reason == "" {
+		return nil, errBrokenOff
+	}
+	var calls []agent.ToolCall
+	for _, call := range a.calls {
+		calls = append(calls, agent.ToolCall{ID: call.id, Name: call.name, Args: call.args.String()})
+	}
+	return &agent.Response{
+		Message: agent.Assistant(a.text.String(), calls...),
+		Usage:   a.usage,
+		Model:   a.model,
+		Finish:  finish(a.reason, a.refused, len(calls)),
+	}, nil
+}

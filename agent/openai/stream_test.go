@@ -1,0 +1,262 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// collect returns the texts of a stream and what it ended with.
+func collect(stream iter.Seq2[*agent.Piece, error]) (texts []string, response *agent.Response, err error) {
+	for piece, err := range stream {
+		if err != nil {
+			return texts, response, err
+		}
+		if response != nil {
+			return texts, response, errors.New("a piece came after the response")
+		}
+		if piece.Text != "" {
+			texts = append(texts, piece.Text)
+		}
+		response = piece.Response
+	}
+	return texts, response, nil
+}
+
+// echoing answers with what the last message says, whole or streamed as it is asked to.
+func echoing(echo func(string) string) reply {
+	return func(w http.ResponseWriter, r *http.Request, asked wireRequest) {
+		text := echo(*asked.Messages[len(asked.Messages)-1].Content)
+		if asked.Stream {
+			stream(textChunk(text), chunk(`{}`, "stop"))(w, r, asked)
+			return
+		}
+		say(text)(w, r, asked)
+	}
+}
+
+func TestStream_TextAndCallsInterleaved(t *testing.T) {
+	s := serve(t, stream(
+		chunk(`{"role":"assistant","content":"","refusal":null}`, ""),
+		textChunk("Zwei Stä"),
+		textChunk("dte: 東京 🙂"),
+		chunk(`{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}]}`, ""),
+		chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\""}}]}`, ""),
+		chunk(`{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"clock","arguments":"{"}}]}`, ""),
+		chunk(`{"content":" gleich","tool_calls":[{"index":0,"function":{"arguments":":\"Zürich\"}"}},{"index":1,"function":{"arguments":"}"}}]}`, ""),
+		chunk(`{}`, "tool_calls"),
+		usageChunk(`{"prompt_tokens":50,"completion_tokens":20,"total_tokens":70,"prompt_tokens_details":{"cached_tokens":32}}`),
+	))
+	texts, response, err := collect(s.model().Stream(t.Context(), ask("Zürich und 東京?")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Zwei Stä", "dte: 東京 🙂", " gleich"}, texts); diff != "" {
+		t.Errorf("texts (-want +got):\n%s", diff)
+	}
+	wantResponse(t, response, &agent.Response{
+		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
+			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Zürich"}`},
+			agent.ToolCall{ID: "call_b", Name: "clock", Args: `{}`}),
+		Usage:  agent.Usage{InputTokens: 50, OutputTokens: 20, CachedTokens: 32},
+		Model:  "gpt-test-2026-09-01",
+		Finish: agent.FinishCalls,
+	})
+	if options := s.requests()[0].StreamOptions; options == nil || !options.IncludeUsage {
+		t.Error("usage was not asked for")
+	}
+}
+
+func TestStream_WithoutUsage_IsFine(t *testing.T) {
+	s := serve(t, stream(textChunk("Hi"), chunk(`{}`, "stop")))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Message.Text != "Hi" || response.Usage != (agent.Usage{}) {
+		t.Errorf("got %+v", response)
+	}
+}
+
+func TestStream_Refusal_IsTheTextAndFiltered(t *testing.T) {
+	s := serve(t, stream(chunk(`{"role":"assistant","refusal":"I can"}`, ""), chunk(`{"refusal":"not."}`, ""), chunk(`{}`, "stop")))
+	texts, response, err := collect(s.model().Stream(t.Context(), ask("Something bad")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(texts, "") != "I cannot." || response.Message.Text != "I cannot." || response.Finish != agent.FinishFilter {
+		t.Errorf("got %q, %+v", texts, response)
+	}
+}
+
+// Some servers send every call whole, and all with the index 0.
+func TestStream_CallsThatShareAnIndex_AreToldApartByID(t *testing.T) {
+	s := serve(t, stream(
+		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"n\":1}"}}]}`, ""),
+		chunk(`{"tool_calls":[{"index":0,"id":"b","type":"function","function":{"name":"weather","arguments":"{\"n\":2}"}}]}`, ""),
+		chunk(`{}`, "stop"),
+	))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("Two")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []agent.ToolCall{{ID: "a", Name: "weather", Args: `{"n":1}`}, {ID: "b", Name: "weather", Args: `{"n":2}`}}
+	if diff := cmp.Diff(want, response.Message.ToolCalls); diff != "" || response.Finish != agent.FinishCalls {
+		t.Errorf("finish %q, calls (-want +got):\n%s", response.Finish, diff)
+	}
+}
+
+// Others repeat id and name in every chunk.
+func TestStream_RepeatedIDAndName_AreOneCall(t *testing.T) {
+	s := serve(t, stream(
+		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"n\":"}}]}`, ""),
+		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"1}"}}]}`, ""),
+		chunk(`{}`, "tool_calls"),
+	))
+	_, response, err := collect(s.model().Stream(t.Context(), ask("One")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]agent.ToolCall{{ID: "a", Name: "weather", Args: `{"n":1}`}}, response.Message.ToolCalls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestStream_BrokenOff_IsAnError(t *testing.T) {
+	half := events(textChunk("The answer is 4"))
+	whole := events(textChunk("The answer is 42."), chunk(`{}`, "stop"))
+	for name, broken := range map[string]reply{
+		"connection cut": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+			dribble(w, half)
+			panic(http.ErrAbortHandler)
+		},
+		"connection cut after the reason to stop": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+			dribble(w, whole)
+			panic(http.ErrAbortHandler)
+		},
+		"connection cut inside of a chunk": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+			dribble(w, half+`data: {"id":"chatcm`)
+			panic(http.ErrAbortHandler)
+		},
+		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, half) },
+		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, "") },
+		// A gateway whose own connection broke may still end its stream properly.
+		"done without a reason to stop": stream(textChunk("The answer is 4")),
+		"done without a choice":         stream(usageChunk(noUsage)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, response, err := collect(serve(t, broken).model().Stream(t.Context(), ask("6 × 7?")))
+			failure, ok := errors.AsType[*agent.ModelError](err)
+			if !ok || response != nil {
+				t.Fatalf("got %v, %v; want a ModelError", response, err)
+			}
+			if !failure.Temporary || failure.Status != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("got %+v; want a temporary one without status, an unexpected end", failure)
+			}
+		})
+	}
+}
+
+// Not all servers send [DONE]. The model has said that it is done, which is what counts.
+func TestStream_WithoutDone_IsWholeAfterTheReasonToStop(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
+		dribble(w, events(textChunk("42"), chunk(`{}`, "stop")))
+	})
+	_, response, err := collect(s.model().Stream(t.Context(), ask("6 × 7?")))
+	if err != nil || response.Message.Text != "42" {
+		t.Errorf("got %v, %v", response, err)
+	}
+}
+
+func TestStream_ErrorInside(t *testing.T) {
+	for _, test := range []struct {
+		name, event string
+		status      int
+		temporary   bool
+		says        string
+	}{
+		{"server error", `{"error":{"message":"The server had an error","type":"server_error","param":null,"code":null}}`, 0, true, "The server had an error"},
+		{"status as code", `{"error":{"message":"out of memory","type":"InternalServerError","code":500}}`, 500, true, "out of memory"},
+		{"bad request as code", `{"error":{"message":"too long","type":"BadRequestError","code":400}}`, 400, false, "too long"},
+		{"bad request as type", `{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`, 0, false, "context_length_exceeded"},
+		{"only words", `{"error":"model crashed"}`, 0, true, "model crashed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			texts, response, err := collect(serve(t, stream(textChunk("Well"), test.event)).model().Stream(t.Context(), ask("Hello")))
+			failure, ok := errors.AsType[*agent.ModelError](err)
+			if !ok || response != nil || len(texts) != 1 {
+				t.Fatalf("got %q, %v, %v; want a text and a ModelError", texts, response, err)
+			}
+			if failure.Status != test.status || failure.Temporary != test.temporary || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %+v", failure)
+			}
+		})
+	}
+}
+
+func TestStream_MalformedChunk_IsAnErrorAndNotTemporary(t *testing.T) {
+	_, response, err := collect(serve(t, stream(textChunk("Well"), `{"choices":[{`)).model().Stream(t.Context(), ask("Hello")))
+	failure, ok := errors.AsType[*agent.ModelError](err)
+	if !ok || response != nil || failure.Temporary {
+		t.Fatalf("got %v, %v; want a lasting ModelError", response, err)
+	}
+}
+
+// hold sends a text, and then nothing until the client is gone.
+func hold(gone chan<- struct{}) reply {
+	return func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
+		dribble(w, events(textChunk("Well")))
+		<-r.Context().Done()
+		close(gone)
+	}
+}
+
+func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
+	gone := make(chan struct{})
+	m := serve(t, hold(gone)).model()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for piece, err := range m.Stream(ctx, ask("Hello")) {
+		if last = err; err == nil && piece.Text == "Well" {
+			cancel()
+		}
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("stream ended with %v; want context.Canceled", last)
+	}
+	<-gone
+}
+
+func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
+	gone := make(chan struct{})
+	m := serve(t, hold(gone)).model()
+	for _, err := range m.Stream(t.Context(), ask("Hello")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	<-gone // or the test ends by its time limit
+}
+
+func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
+	s := serve(t, stream(textChunk("one"), chunk(`{}`, "stop")), stream(textChunk("two"), chunk(`{}`, "stop")))
+	answers := s.model().Stream(t.Context(), ask("Hello"))
+	if n := len(s.requests()); n != 0 {
+		t.Fatalf("%d requests before the loop", n)
+	}
+	for _, want := range []string{"one", "two"} {
+		if _, response, err := collect(answers); err != nil || response.Message.Text != want {
+			t.Errorf("got %v, %v; want %s", response, err, want)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// PlanExecute describes an agent that makes a plan, has its first step executed, looks at the result, and plans anew, until
+// there is nothing left to do.
+type PlanExecute struct {
+	Name, Description string
+	// Planner makes the plan.
+	Planner Model
+	// Replanner makes a new plan after each step, or the final answer. The default is the Planner.
+	Replanner Model
+	// Executor executes one step. It sees the task, the plan and the results so far.
+	Executor Agent
+	// MaxSteps is how many steps may be executed before the agent fails with a [*TurnsError]. The default is 20.
+	MaxSteps int
+}
+
+// NewPlanExecute makes a plan-execute-replan agent.
+func NewPlanExecute(p PlanExecute) (Agent, error) {
+	var errs []error
+	if p.Planner == nil {
+		errs = append(errs, fmt.Errorf("agent: %s has no planner", p.Name))
+	}
+	if p.Executor == nil {
+		errs = append(errs, fmt.Errorf("agent: %s has no executor", p.Name))
+	}
+	if p.MaxSteps < 0 {
+		errs = append(errs, fmt.Errorf("agent: %s: MaxSteps is %d", p.Name, p.MaxSteps))
+	}
+	if p.MaxSteps == 0 {
+		p.MaxSteps = defaultTurns
+	}
+	if p.Replanner == nil {
+		p.Replanner = p.Planner
+	}
+	b, err := newBuiltin(p.Name, p.Description, p.perform)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// The tools with which the models speak to the agent.
+const (
+	planName    = "plan"
+	respondName = "respond"
+)
+
+var (
+	planSpec = ToolSpec{planName, "Sets the steps that are still to be done, in order.",
+		json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"},"minItems":1}},"required":["steps"],"additionalProperties":false}`)}
+	respondSpec = ToolSpec{respondName, "Gives the final answer, when nothing is left to be done.",
+		json.RawMessage(`{"type":"object","properties":{"response":{"type":"string"}},"required":["response"],"additionalProperties":false}`)}
+)
+
+// plan is the work of a plan-execute agent. Like a conversation it begins at the start whenever the agent is entered.
+type plan struct {
+	*PlanExecute
+	stage *stage
+	input *Input
+	steps []string
+	done  []doneStep
+}
+
+type doneStep struct{ step, result string }
+
+func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error) {
+	w := &plan{PlanExecute: p, stage: stageOf(ctx), input: input}
+	output := new(Output)
+	answer, err := w.think(ctx, 0, p.Planner)
+	for step := 1; err == nil && answer == ""; step++ {
+		if step > p.MaxSteps {
+			return nil, &TurnsError{Agent: p.Name, Max: p.MaxSteps}
+		}
+		var said *Output
+		if said, err = RunNth(ctx, step, p.Executor, w.task()); err != nil {
+			return nil, err
+		}
+		output.Messages = append(output.Messages, said.Messages...)
+		w.done = append(w.done, doneStep{w.steps[0], said.Text()})
+		answer, err = w.think(ctx, step, p.Replanner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	output.Messages = append(output.Messages, Message{Role: RoleAssistant, Agent: p.Name, Text: answer})
+	return output, nil
+}
+
+// think has a model make the plan, or after some steps a new plan or the answer. A plain text is an answer, too.
+func (w *plan) think(ctx context.Context, number int, m Model) (answer string, err error) {
+	message, err := w.stage.generate(ctx, strconv.Itoa(number), m, func(context.Context) (*Request, error) {
+		r := &Request{Messages: w.situation(), Tools: []ToolSpec{planSpec, respondSpec}}
+		if number == 0 {
+			r.Tools, r.MustCall = []ToolSpec{planSpec}, planName
+		}
+		return r, nil
+	}, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(message.ToolCalls) == 0 {
+		if number == 0 || message.Text == "" {
+			return "", fmt.Errorf("agent: %s: the planner made no plan", w.Name)
+		}
+		return message.Text, nil
+	}
+	var args struct {
+		Steps    []string `json:"steps"`
+		Response string   `json:"response"`
+	}
+	call := message.ToolCalls[0]
+	if err := strictjson.Decode([]byte(call.Args), &args); err != nil {
+		return "", fmt.Errorf("agent: %s: the planner called %s with arguments that cannot be read: %w", w.Name, call.Name, err)
+	}
+	switch {
+	case call.Name == respondName && args.Response != "":
+		return args.Response, nil
+	case call.Name == planName && len(args.Steps) > 0:
+		w.steps = args.Steps
+		return "", nil
+	}
+	return "", fmt.Errorf("agent: %s: the planner called %s(%s)", w.Name, call.Name, call.Args)
+}
+
+const (
+	planInstruction   = "Break the user's task down into a short list of steps, each of which an executor with tools can do on its own. Call plan with them."
+	replanInstruction = "Look at the task and at what was done. If nothing is left to do, call respond with the answer for the user. Otherwise call plan with the steps that remain, changed if what was found asks for it; do not repeat what is done."
+)
+
+// situation is what a planner gets to see.
+func (w *plan) situation() []Message {
+	if len(w.done) == 0 {
+		return slices.Concat([]Message{System(planInstruction)}, w.input.Messages)
+	}
+	return slices.Concat([]Message{System(replanInstruction)}, w.input.Messages, []Message{User(w.report(w.steps[1:]))})
+}
+
+// task is what the executor gets to see.
+func (w *plan) task() *Input {
+	text := w.report(w.steps) + "Do this step now, and only this one: " + w.steps[0]
+	return &Input{Messages: slices.Concat(w.input.Messages, []Message{User(text)})}
+}
+
+// report tells what was done, and what is planned.
+func (w *plan) report(planned []string) string {
+	var b strings.Builder
+	for i, d := range w.done {
+		fmt.Fprintf(&b, "Step %d, done: %s\nResult: %s\n", i+1, d.step, d.result)
+	}
+	for i, step := range planned {
+		fmt.Fprintf(&b, "Step %d, planned: %s\n", len(w.done)+i+1, step)
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+// Package script has a model that says what it was told to say: for tests, and for demos without a network.
+//
+//	model := script.New(
+//		script.Call("book_ticket", `{"to":"Paris"}`),
+//		script.Say("Your ticket is booked."),
+//	)
+//
+// It has no memory of its own. Which line comes next it sees from the conversation, by counting what was said by the agent that asks,
+// so that it goes on at the right place in another process, too.
+package script
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+
+	"github.com/fermata-go/fermata/agent"
+)
+
+// Line is one answer of the model. It may look at what it is asked.
+type Line func(request *agent.Request) (agent.Message, error)
+
+// Say answers with a text.
+func Say(text string) Line { return Message(agent.Assistant(text)) }
+
+// Call answers with the wish to have one tool called. args is JSON.
+func Call(tool, args string) Line { return Calls(agent.ToolCall{Name: tool, Args: args}) }
+
+// Calls answers with the wish to have several tools called. Calls without an id get one.
+func Calls(calls ...agent.ToolCall) Line { return Message(agent.Assistant("", calls...)) }
+
+// Message answers with this message.
+func Message(m agent.Message) Line {
+	return func(*agent.Request) (agent.Message, error) { return m, nil }
+}
+
+// Fail fails.
+func Fail(err error) Line {
+	return func(*agent.Request) (agent.Message, error) { return agent.Message{}, err }
+}
+
+// Model is a model with a script.
+type Model struct {
+	lines []Line
+	calls atomic.Int64
+}
+
+var _ agent.Streamer = (*Model)(nil)
+
+// New makes a model that says these lines, one per call. To be asked for more is an error.
+func New(lines ...Line) *Model { return &Model{lines: lines} }
+
+// Calls is how often the model was called in this process.
+func (m *Model) Calls() int { return int(m.calls.Load()) }
+
+// Generate answers with the next line.
+func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.calls.Add(1)
+	turn := 0
+	for _, message := range request.Messages {
+		if message.Role == agent.RoleAssistant {
+			turn++
+		}
+	}
+	if turn >= len(m.lines) {
+		return nil, &agent.ModelError{Model: "script", Err: fmt.Errorf("the script has %d lines, and number %d is asked for", len(m.lines), turn+1)}
+	}
+	message, err := m.lines[turn](request)
+	if err != nil {
+		return nil, err
+	}
+	message.Role = agent.RoleAssistant
+	finish := agent.FinishStop
+	if len(message.ToolCalls) > 0 {
+		finish = agent.FinishCalls
+	}
+	return &agent.Response{Message: message, Usage: usage(request, message), Model: "script", Finish: finish}, nil
+}
+
+// usage counts words: a figure that grows like the real one.
+func usage(request *agent.Request, answer agent.Message) agent.Usage {
+	var u agent.Usage
+	for _, m := range request.Messages {
+		u.InputTokens += words(m)
+	}
+	u.OutputTokens = words(answer)
+	return u
+}
+
+func words(m agent.Message) int64 {
+	n := len(strings.Fields(m.Text))
+	for _, call := range m.ToolCalls {
+		n += 1 + len(strings.Fields(call.Args))
+	}
+	return int64(n)
+}
+
+// Stream answers with the next line, word by word.
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
+	return func(yield func(*agent.Piece, error) bool) {
+		response, err := m.Generate(ctx, request)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, word := range strings.SplitAfter(response.Message.Text, " ") {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if word != "" && !yield(&agent.Piece{Text: word}, nil) {
+				return
+			}
+		}
+		yield(&agent.Piece{Response: response}, nil)
+	}
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+type rawValue = json.RawMessage
+
+const entryValue = "value"
+
+// SetValue keeps a value for all agents and tools of the run, across interrupts and crashes. It is saved with the next save,
+// that is together with the result of the tool or agent that sets it. A value that JSON cannot hold is refused here and now.
+func SetValue(ctx context.Context, key string, value any) error {
+	stage := stageOf(ctx)
+	if stage == nil {
+		return fermata.ErrNoRun
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return &fermata.EncodeError{What: "the session value " + key, Err: err}
+	}
+	return stage.valuePlace(key).Record(ctx, entryValue, data, visit.Later)
+}
+
+// Value returns what [SetValue] or [WithSessionValues] kept under the key. It is an error if that is not a T.
+func Value[T any](ctx context.Context, key string) (value T, ok bool, err error) {
+	stage := stageOf(ctx)
+	if stage == nil {
+		return value, false, fermata.ErrNoRun
+	}
+	data, ok := stage.valuePlace(key).Recall(entryValue)
+	if !ok {
+		data, ok = stage.values[key]
+	}
+	if !ok {
+		return value, false, nil
+	}
+	if err := json.Unmarshal(data, &value); err != nil {
+		return value, true, fmt.Errorf("agent: the session value %q is not a %T: %w", key, value, err)
+	}
+	return value, true, nil
+}
+
+func (e *ensemble) valuePlace(key string) *visit.Scope {
+	return e.root.Child(fermata.Segment{Type: "value", ID: key}.String())
+}
+
+func encodeValues(values map[string]any) (map[string]rawValue, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	encoded := make(map[string]rawValue, len(values))
+	for key, value := range values {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return nil, &fermata.EncodeError{What: "the session value " + key, Err: err}
+		}
+		encoded[key] = data
+	}
+	return encoded, nil
+}

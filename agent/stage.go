@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// maxDepth is how deep agents may call each other. Two agents that hand over to one another for ever end here.
+const maxDepth = 50
+
+// stage is where an agent works: what it shares with all others of the run, and the way that led to it.
+type stage struct {
+	*ensemble
+	agent Agent
+	outer *stage // nil for the outermost agent
+	path  fermata.Address
+	send  func(*Event) // nil if nobody listens
+	// handedOver says that the outer agent has handed the conversation over to this one.
+	handedOver bool
+	// history is the conversation of the agent, for those that it calls; nil if it has none.
+	history func() []Message
+}
+
+// ensemble is what all agents of a run share.
+type ensemble struct {
+	run       string
+	streaming bool
+	root      *visit.Scope // where the run's own notes are kept
+	values    map[string]rawValue
+	meter     *meter
+	cancel    *canceller // nil if nobody can cancel
+	edit      HistoryEdit
+}
+
+type stageKey struct{}
+
+func withStage(ctx context.Context, s *stage) context.Context {
+	return context.WithValue(ctx, stageKey{}, s)
+}
+
+// stageOf is the stage of code that runs in an agent.
+func stageOf(ctx context.Context) *stage {
+	s, _ := ctx.Value(stageKey{}).(*stage)
+	return s
+}
+
+// stageFor is the stage of ctx, or a new one if ctx is part of a run in which no agent is at work yet.
+func stageFor(ctx context.Context) (*stage, error) {
+	if s := stageOf(ctx); s != nil {
+		return s, nil
+	}
+	scope := visit.From(ctx)
+	if scope == nil {
+		return nil, fmt.Errorf("%w: run agents with a Runner, or in a node of a graph", fermata.ErrNoRun)
+	}
+	e := &ensemble{run: scope.Host.Run(), root: scope, cancel: cancellerOf(ctx)}
+	var err error
+	e.meter, err = newMeter(scope, Limits{}, nil)
+	return &stage{ensemble: e, send: listenerOf(ctx)}, err
+}
+
+// enter is the stage of an agent that is called from this one.
+func (s *stage) enter(a Agent, segment fermata.Segment) (*stage, error) {
+	if s.depth() >= maxDepth {
+		return nil, fmt.Errorf("%w: %s would be the %dth agent below another: %s", ErrTooDeep, a.Name(), maxDepth, s.path)
+	}
+	inner := &stage{ensemble: s.ensemble, agent: a, path: appended(s.path, segment), send: s.send}
+	if s.agent != nil {
+		inner.outer = s
+	}
+	return inner, s.cancel.atEntry(s.path)
+}
+
+// inTool is the stage of a tool that the agent calls.
+func (s *stage) inTool(segment fermata.Segment) *stage {
+	inner := *s
+	inner.path = appended(s.path, segment)
+	return &inner
+}
+
+func appended(path fermata.Address, segment fermata.Segment) fermata.Address {
+	return append(path[:len(path):len(path)], segment)
+}
+
+func (s *stage) depth() int {
+	n := 0
+	for ; s != nil && s.agent != nil; s = s.outer {
+		n++
+	}
+	return n
+}
+
+// emit shows what happened to whoever listens.
+func (s *stage) emit(body Body) { s.pass(&Event{Body: body}) }
+
+// pass shows an event. One that comes from inside knows where it happened.
+func (s *stage) pass(event *Event) {
+	if s.send == nil {
+		return
+	}
+	if event.Path == nil {
+		event.Run, event.Path = s.run, s.path
+		if s.agent != nil {
+			event.Agent = s.agent.Name()
+		}
+	}
+	s.send(event)
+}
+
+type eventsKey struct{}
+
+// WithEvents returns a context in which the events of agents that are run with [Run] go to fn: for agents in the nodes of a graph,
+// where there is no [Runner]. Several goroutines may call fn at once.
+func WithEvents(ctx context.Context, fn func(*Event)) context.Context {
+	return context.WithValue(ctx, eventsKey{}, fn)
+}
+
+func listenerOf(ctx context.Context) func(*Event) {
+	fn, _ := ctx.Value(eventsKey{}).(func(*Event))
+	return fn
+}
+
+// withEmit returns a context in which the events of the agents go to emit.
+func withEmit(ctx context.Context, emit func(*Event)) context.Context {
+	s, err := stageFor(ctx)
+	if err != nil {
+		return ctx // whoever runs an agent with it gets the error
+	}
+	own := *s
+	own.send = emit
+	return withStage(ctx, &own)
+}

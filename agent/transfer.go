@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// transferName is the tool with which a model hands the conversation over.
+const transferName = "transfer_to_agent"
+
+type transferArgs struct {
+	Agent string `json:"agent_name"`
+}
+
+// targets are the agents that this one may hand over to: those below it, and the one that handed over to it.
+func (v *conversation) targets() []Agent {
+	targets := v.Agents
+	if s := v.stage; s.handedOver && s.outer != nil {
+		targets = append(slices.Clip(targets), s.outer.agent)
+	}
+	return targets
+}
+
+func (v *conversation) target(name string) Agent {
+	for _, a := range v.targets() {
+		if a.Name() == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// transferSpec describes the hand-over to the model.
+func (v *conversation) transferSpec() (ToolSpec, bool) {
+	targets := v.targets()
+	if len(targets) == 0 {
+		return ToolSpec{}, false
+	}
+	names := make([]string, len(targets))
+	var text strings.Builder
+	text.WriteString("Hands the conversation over to another agent, who takes it from there. The agents are:")
+	for i, a := range targets {
+		names[i] = a.Name()
+		fmt.Fprintf(&text, "\n- %s: %s", a.Name(), a.Description())
+	}
+	enum, err := json.Marshal(names)
+	if err != nil {
+		return ToolSpec{}, false // strings always have JSON
+	}
+	schema := fmt.Sprintf(`{"type":"object","properties":{"agent_name":{"type":"string","enum":%s}},"required":["agent_name"],"additionalProperties":false}`, enum)
+	return ToolSpec{transferName, text.String(), json.RawMessage(schema)}, true
+}
+
+// accept answers the model's wish to hand over.
+func (v *conversation) accept(args json.RawMessage) (tool.Result, error) {
+	var wish transferArgs
+	if err := json.Unmarshal(args, &wish); err != nil {
+		return tool.Result{Text: "These arguments are none: " + err.Error(), Failed: true}, nil
+	}
+	if v.target(wish.Agent) == nil {
+		return tool.Result{Text: fmt.Sprintf("There is no agent %q to hand over to.", wish.Agent), Failed: true}, nil
+	}
+	return tool.Result{Text: "Handed over to " + wish.Agent + "."}, nil
+}
+
+// handOver lets another agent take over if one of these calls wishes that. Of several the first counts.
+func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results []Message) (*Output, error) {
+	for i, call := range calls {
+		if call.Name != transferName || results[i].Failed {
+			continue
+		}
+		var wish transferArgs
+		if err := json.Unmarshal([]byte(call.Args), &wish); err != nil {
+			return nil, err
+		}
+		target := v.target(wish.Agent)
+		if target == nil {
+			address := append(slices.Clone(v.stage.path), fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent})
+			return nil, &ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}
+		}
+		if v.fresh[call.ID] {
+			v.stage.emit(Transferred{To: wish.Agent})
+		}
+		output, err := run(ctx, 1, target, &Input{Messages: retold(v.history)}, true)
+		if err != nil {
+			return nil, err
+		}
+		return &Output{Messages: slices.Concat(v.added, output.Messages), Exit: output.Exit}, nil
+	}
+	return nil, nil
+}
+
+// retold is a conversation as another agent gets it: what an agent said or did is told, so that nobody takes it for words of
+// their own.
+func retold(messages []Message) []Message {
+	calls := make(map[string]ToolCall)
+	var told []Message
+	for _, m := range messages {
+		name := m.Agent
+		if name == "" {
+			name = "assistant" // of a conversation that the run began with
+		}
+		switch m.Role {
+		case RoleUser:
+			told = append(told, m)
+		case RoleAssistant:
+			for _, call := range m.ToolCalls {
+				calls[call.ID] = call
+			}
+			if m.Text != "" {
+				told = append(told, User(fmt.Sprintf("[%s] %s", name, m.Text)))
+			}
+		case RoleTool:
+			if call := calls[m.CallID]; call.Name != transferName {
+				told = append(told, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
+			}
+		}
+	}
+	return told
+}
+
+// Supervisor describes a chat agent that gives work to others and gets their answers back: each worker is a tool to it. A
+// worker sees the whole conversation, and the task.
+type Supervisor struct {
+	// Chat is the supervisor itself. Its Agents are none of the workers: to those it would hand over for good.
+	Chat
+	Workers []Agent
+}
+
+// NewSupervisor makes a supervisor.
+func NewSupervisor(s Supervisor) (Agent, error) {
+	if len(s.Workers) == 0 {
+		return nil, fmt.Errorf("agent: %s has no workers", s.Name)
+	}
+	if err := distinct(s.Name, s.Workers); err != nil {
+		return nil, err
+	}
+	c := s.Chat
+	c.Tools = slices.Clone(c.Tools)
+	for _, worker := range s.Workers {
+		c.Tools = append(c.Tools, AsTool(worker, WithConversation()))
+	}
+	return NewChat(c)
+}

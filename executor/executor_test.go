@@ -1,0 +1,331 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// The content-review graph of the seed, in short.
+type review struct {
+	Topic   string   `json:"topic"`
+	Draft   string   `json:"draft,omitempty"`
+	Verdict string   `json:"verdict,omitempty"`
+	Log     []string `json:"log,omitempty"`
+}
+
+type verdict struct {
+	Action   string `json:"action"`
+	Feedback string `json:"feedback,omitempty"`
+}
+
+func (v verdict) Validate() error {
+	switch v.Action {
+	case "approve", "revise", "reject":
+		return nil
+	}
+	return fmt.Errorf("%q is no action", v.Action)
+}
+
+var contentReview = fermata.NewKind[string, verdict]("content-review")
+
+// world is what the tests see of the outside.
+type world struct {
+	published atomic.Int64
+	entered   atomic.Int64
+	hold      chan struct{} // a publisher waits for it, if it is not nil
+}
+
+func reviewFlow(t *testing.T, w *world) *graph.Flow[review] {
+	t.Helper()
+	g := graph.New[review]("content-review")
+	g.Node("draft", func(_ context.Context, s review) (review, error) {
+		s.Draft = "about " + s.Topic
+		return s, nil
+	})
+	g.Node("human_review", func(ctx context.Context, s review) (review, error) {
+		v, err := contentReview.Ask(ctx, s.Draft)
+		if err != nil {
+			return s, err
+		}
+		s.Verdict = v.Action
+		if v.Action == "revise" {
+			s.Draft += ", " + v.Feedback
+		}
+		return s, nil
+	})
+	g.Node("publish", func(ctx context.Context, s review) (review, error) {
+		w.entered.Add(1)
+		if w.hold != nil {
+			select {
+			case <-w.hold:
+			case <-ctx.Done():
+				return s, ctx.Err()
+			}
+		}
+		w.published.Add(1)
+		s.Log = append(s.Log, "published: "+s.Draft)
+		return s, nil
+	})
+	g.Edge(graph.Start, "draft")
+	g.Edge("draft", "human_review")
+	g.Branch("human_review", func(s review) string {
+		switch s.Verdict {
+		case "approve":
+			return "publish"
+		case "revise":
+			return "human_review"
+		}
+		return graph.End
+	}, "publish", "human_review", graph.End)
+	g.Edge("publish", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow
+}
+
+func testBox(t *testing.T) *box.Box {
+	t.Helper()
+	b, err := box.New(box.Key{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newExecutor(t *testing.T, runs *memory.Runs, w *world, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	p, err := inproc.New(runs, inproc.Flow(reviewFlow(t, w), inproc.FlowConfig[review]{Content: func(s review) string { return s.Draft }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := executor.Config{Runs: runs, Providers: nil, Box: testBox(t), Poll: 5 * time.Millisecond}
+	config.Providers = append(config.Providers, p)
+	if change != nil {
+		change(&config)
+	}
+	e, err := executor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func start(t *testing.T, e *executor.Executor, key string) fermata.NeedsInput {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waits(t, outcome)
+}
+
+func waits(t *testing.T, outcome fermata.Outcome) fermata.NeedsInput {
+	t.Helper()
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if !ok {
+		t.Fatalf("it does not wait: %#v", outcome)
+	}
+	return waiting
+}
+
+func answer(key, resumeID, action string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: key, ResumeID: resumeID, Actor: "ann", Value: json.RawMessage(fmt.Sprintf(`{"action":%q,"feedback":"shorter"}`, action))}
+}
+
+// The seed's first acceptance check.
+func TestRun_StartInterruptReviseInterruptApproveFinal(t *testing.T) {
+	w := new(world)
+	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	first := start(t, e, "demo-1")
+	if len(first.Interrupts) != 1 || first.StateKey != "demo-1" || first.Interrupts[0].Kind != "content-review" || string(first.Interrupts[0].Data) != `"about tea"` {
+		t.Fatalf("it asks %+v", first)
+	}
+	outcome, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := waits(t, outcome)
+	if string(second.Interrupts[0].Data) != `"about tea, shorter"` || second.Interrupts[0].ID == first.Interrupts[0].ID {
+		t.Fatalf("then it asks %+v", second)
+	}
+	if outcome, err = e.Run(t.Context(), answer("demo-1", "2", "approve")); err != nil {
+		t.Fatal(err)
+	}
+	done, ok := outcome.(fermata.Completed)
+	if !ok || done.Content != "about tea, shorter" || w.published.Load() != 1 {
+		t.Errorf("it came to %#v, published %d times", outcome, w.published.Load())
+	}
+}
+
+// The seed's second: a resume id is answered once.
+func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
+	w := new(world)
+	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	start(t, e, "demo-1")
+	first, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(t.Context(), answer("demo-1", "2", "approve")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.Run(t.Context(), answer("demo-1", "1", "revise")) // long after, another gate was passed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits(t, again).Interrupts[0].ID != waits(t, first).Interrupts[0].ID || w.published.Load() != 1 {
+		t.Errorf("first %#v, then %#v", first, again)
+	}
+	if _, err := e.Run(t.Context(), answer("demo-1", "1", "approve")); !errors.Is(err, executor.ErrReused) {
+		t.Errorf("the same id with another answer: %v", err)
+	}
+}
+
+// The seed's third: of two that decide at once, one counts.
+func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
+	w := new(world)
+	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	start(t, e, "demo-1")
+	var accepted, refused atomic.Int64
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			request := answer("demo-1", fmt.Sprint(n), "approve")
+			request.Actor = fmt.Sprint("person-", n)
+			_, err := e.Run(t.Context(), request)
+			if r, ok := errors.AsType[*executor.RefusedError](err); ok && (r.Result == store.AlreadyDecided && r.By != "" || r.Result == store.Gone) {
+				refused.Add(1)
+			} else if err == nil {
+				accepted.Add(1)
+			} else {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if accepted.Load() != 1 || refused.Load() != 7 || w.published.Load() != 1 {
+		t.Errorf("%d accepted, %d refused, published %d times", accepted.Load(), refused.Load(), w.published.Load())
+	}
+}
+
+// The seed's fourth, as it should be: what a dead owner left behind is taken over, and whoever wakes up late can do no harm.
+func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	dead := &world{hold: make(chan struct{})}
+	first := newExecutor(t, runs, dead, func(c *executor.Config) { c.Lease, c.Wait = time.Hour, time.Millisecond })
+	deadline := time.Now().Add(10 * time.Second)
+	if _, err := first.Run(t.Context(), executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)}); err != nil && !errors.Is(err, executor.ErrPending) {
+		t.Fatal(err)
+	}
+	for {
+		_, err := first.Run(t.Context(), answer("demo-1", "1", "approve"))
+		if errors.Is(err, executor.ErrPending) && dead.entered.Load() == 1 {
+			break // it is stuck in the middle of publishing
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	expire(t, runs, "demo-1")
+	w := new(world)
+	second := newExecutor(t, runs, w, nil)
+	second.Start()
+	outcome, err := second.Run(t.Context(), answer("demo-1", "1", "approve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := outcome.(fermata.Completed); !ok || w.published.Load() != 1 {
+		t.Errorf("it came to %#v, published %d times", outcome, w.published.Load())
+	}
+	close(dead.hold) // it wakes up
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run, err := runs.Get(t.Context(), "acme", "demo-1")
+	if err != nil || run.Status != store.Completed {
+		t.Errorf("the late owner made it %s, %v", run.Status, err)
+	}
+}
+
+// expire ends the lease of whoever has the run, as the time would.
+func expire(t *testing.T, runs *memory.Runs, key string) {
+	t.Helper()
+	run, err := runs.Get(t.Context(), "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runs.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, -time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestI13_ABadAnswerChangesNothing(t *testing.T) {
+	e := newExecutor(t, memory.NewRuns(nil), new(world), nil)
+	first := start(t, e, "demo-1")
+	for name, value := range map[string]string{
+		"wrong type":   `"approve"`,
+		"unknown verb": `{"action":"maybe"}`,
+		"two keys":     `{"action":"reject","Action":"approve"}`,
+		"no JSON":      `{`,
+		"extra field":  `{"action":"approve","admin":true}`,
+		"too large":    fmt.Sprintf(`{"action":"approve","feedback":%q}`, make([]byte, fermata.MaxAnswer)),
+	} {
+		request := answer("demo-1", name, "")
+		request.Value = json.RawMessage(value)
+		_, err := e.Run(t.Context(), request)
+		_, unfit := errors.AsType[*fermata.AnswerError](err)
+		if !unfit && !errors.Is(err, executor.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	outcome, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
+	if err != nil || waits(t, outcome).Interrupts[0].ID == first.Interrupts[0].ID {
+		t.Errorf("after that: %#v, %v", outcome, err)
+	}
+}
+
+func TestRun_SaysWhatIsWrongWithAStart(t *testing.T) {
+	e := newExecutor(t, memory.NewRuns(nil), new(world), nil)
+	start(t, e, "demo-1")
+	for name, c := range map[string]struct {
+		request executor.Request
+		want    error
+	}{
+		"unknown provider": {executor.Request{Graph: "langgraph:x", Input: json.RawMessage(`{}`)}, executor.ErrUnknownGraph},
+		"unknown graph":    {executor.Request{Graph: "inproc:x", Input: json.RawMessage(`{}`)}, executor.ErrUnknownGraph},
+		"no JSON":          {executor.Request{Graph: "inproc:content-review", Input: json.RawMessage(`{`)}, executor.ErrInvalid},
+		"too large":        {executor.Request{Graph: "inproc:content-review", Input: make([]byte, executor.MaxInput+1)}, executor.ErrInvalid},
+		"in use":           {executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`)}, executor.ErrInUse},
+		"unknown key":      {answer("demo-2", "1", "approve"), executor.ErrUnknownRun},
+		"foreign key":      {executor.Request{Account: "other", StateKey: "demo-1", ResumeID: "1", Value: json.RawMessage(`{}`)}, executor.ErrUnknownRun},
+		"no answer":        {executor.Request{Account: "acme", StateKey: "demo-1", ResumeID: "1"}, executor.ErrInvalid},
+	} {
+		if _, err := e.Run(t.Context(), c.request); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if again := start(t, e, "demo-1"); again.Interrupts[0].Kind != "content-review" {
+		t.Errorf("the same start again: %+v", again)
+	}
+}

@@ -1,0 +1,176 @@
+// Package box seals what must not be readable in a database: AES-256-GCM, with the id of the key in front of each value, so that keys
+// can be changed while the program runs.
+//
+//	value:  version (1 byte) · key id (8 bytes) · nonce and ciphertext
+//
+// A value is bound to a label, which says where it belongs. Put somewhere else, it does not open.
+package box
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	version = 1
+	idSize  = 8
+	keySize = 32
+)
+
+var (
+	// ErrNoKey says that a value was sealed with a key that this box does not have.
+	ErrNoKey = errors.New("box: the key of this value is not here")
+
+	// ErrSealed says that a value cannot be opened: it was changed, or belongs elsewhere.
+	ErrSealed = errors.New("box: the value was changed or belongs elsewhere")
+)
+
+// Key is a secret of 32 bytes.
+type Key [keySize]byte
+
+// NewKey makes a key.
+func NewKey() (Key, error) {
+	var k Key
+	_, err := rand.Read(k[:])
+	return k, err
+}
+
+// id tells keys apart without telling anything about them.
+func (k Key) id() [idSize]byte {
+	sum := sha256.Sum256(append([]byte("fermata key id\n"), k[:]...))
+	return [idSize]byte(sum[:idSize])
+}
+
+// String keeps the key out of logs.
+func (k Key) String() string { id := k.id(); return "key " + hex.EncodeToString(id[:]) }
+
+// GoString keeps the key out of logs.
+func (k Key) GoString() string { return k.String() }
+
+// ParseKey reads a key that is written as 64 hexadecimal digits.
+func ParseKey(text string) (Key, error) {
+	var k Key
+	data, err := hex.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(data) != keySize {
+		return k, fmt.Errorf("box: a key is %d hexadecimal digits", 2*keySize) // without the text: it may be one nearly
+	}
+	copy(k[:], data)
+	return k, nil
+}
+
+// Box seals with one key and opens with several.
+type Box struct {
+	current [idSize]byte
+	ciphers map[[idSize]byte]cipher.AEAD
+}
+
+// New makes a box that seals with the first key and opens what any of them sealed.
+func New(current Key, older ...Key) (*Box, error) {
+	b := &Box{current: current.id(), ciphers: make(map[[idSize]byte]cipher.AEAD)}
+	for _, k := range append([]Key{current}, older...) {
+		block, err := aes.NewCipher(k[:])
+		if err != nil {
+			return nil, err
+		}
+		if b.ciphers[k.id()], err = cipher.NewGCMWithRandomNonce(block); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Seal closes data under a label. Nil stays nil.
+func (b *Box) Seal(label string, data []byte) []byte {
+	if data == nil {
+		return nil
+	}
+	head := append([]byte{version}, b.current[:]...)
+	return b.ciphers[b.current].Seal(head, nil, data, []byte(label))
+}
+
+// Open opens what Seal closed under the same label.
+func (b *Box) Open(label string, sealed []byte) ([]byte, error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	if len(sealed) < 1+idSize || sealed[0] != version {
+		return nil, ErrSealed
+	}
+	aead := b.ciphers[[idSize]byte(sealed[1:1+idSize])]
+	if aead == nil {
+		return nil, ErrNoKey
+	}
+	data, err := aead.Open([]byte{}, nil, sealed[1+idSize:], []byte(label))
+	if err != nil {
+		return nil, ErrSealed
+	}
+	return data, nil
+}
+
+// Current reports whether a value is sealed with the key that Seal uses now.
+func (b *Box) Current(sealed []byte) bool {
+	return len(sealed) > idSize && [idSize]byte(sealed[1:1+idSize]) == b.current
+}
+
+// KeyFile reads the key in a file, and makes the file with a new key if there is none. Nobody but its owner may read it.
+func KeyFile(path string) (Key, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeKeyFile(path)
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Key{}, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return Key{}, fmt.Errorf("box: others may read the key file %s (mode %o): run chmod 600, and if they might have, change the key", filepath.Base(path), mode)
+	}
+	k, err := ParseKey(string(text))
+	if err != nil {
+		return Key{}, fmt.Errorf("%w, and the file %s holds something else", err, filepath.Base(path))
+	}
+	return k, nil
+}
+
+// makeKeyFile writes the key beside and then links it into place: of two that start at the same time one wins, and both use its key.
+func makeKeyFile(path string) (Key, error) {
+	k, err := NewKey()
+	if err != nil {
+		return Key{}, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".key-*") // with mode 0600
+	if err != nil {
+		return Key{}, err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(hex.EncodeToString(k[:]) + "\n")
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return Key{}, err
+	}
+	if err := os.Link(file.Name(), path); errors.Is(err, os.ErrExist) {
+		return KeyFile(path)
+	} else if err != nil {
+		return Key{}, err
+	}
+	return k, syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

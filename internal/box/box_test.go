@@ -1,0 +1,136 @@
+package box_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/box"
+)
+
+func key(t *testing.T) box.Key {
+	t.Helper()
+	k, err := box.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func newBox(t *testing.T, current box.Key, older ...box.Key) *box.Box {
+	t.Helper()
+	b, err := box.New(current, older...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestOpen_GivesBackWhatWasSealed(t *testing.T) {
+	b := newBox(t, key(t))
+	for _, data := range [][]byte{nil, {}, []byte("secret"), bytes.Repeat([]byte("x"), 1<<20)} {
+		sealed := b.Seal("acme/run-1/answer", data)
+		got, err := b.Open("acme/run-1/answer", sealed)
+		if err != nil || !bytes.Equal(got, data) || (got == nil) != (data == nil) {
+			t.Errorf("%d bytes came back as %d: %v", len(data), len(got), err)
+		}
+		if len(data) > 0 && bytes.Contains(sealed, data) {
+			t.Error("the sealed value shows what it holds")
+		}
+	}
+	if bytes.Equal(b.Seal("a", []byte("x")), b.Seal("a", []byte("x"))) {
+		t.Error("equal values look equal when sealed")
+	}
+}
+
+func TestOpen_RefusesWhatWasChangedOrMoved(t *testing.T) {
+	b := newBox(t, key(t))
+	sealed := b.Seal("acme/run-1", []byte("secret"))
+	if _, err := b.Open("acme/run-2", sealed); !errors.Is(err, box.ErrSealed) {
+		t.Errorf("moved: %v", err)
+	}
+	for i := range sealed {
+		changed := bytes.Clone(sealed)
+		changed[i] ^= 1
+		if _, err := b.Open("acme/run-1", changed); err == nil {
+			t.Errorf("byte %d changed: opened", i)
+		}
+		if _, err := b.Open("acme/run-1", sealed[:i]); err == nil {
+			t.Errorf("cut off at %d: opened", i)
+		}
+	}
+}
+
+func TestKeys_CanBeChangedWhileValuesStay(t *testing.T) {
+	old, fresh := key(t), key(t)
+	sealed := newBox(t, old).Seal("a", []byte("secret"))
+	b := newBox(t, fresh, old)
+	if got, err := b.Open("a", sealed); err != nil || string(got) != "secret" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if b.Current(sealed) || !b.Current(b.Seal("a", []byte("x"))) {
+		t.Error("it cannot tell which values are to be sealed anew")
+	}
+	if _, err := newBox(t, fresh).Open("a", sealed); !errors.Is(err, box.ErrNoKey) {
+		t.Errorf("without the old key: %v", err)
+	}
+}
+
+func TestKey_StaysOutOfTexts(t *testing.T) {
+	k := key(t)
+	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %s", k, k, k, k)} {
+		if strings.Contains(text, fmt.Sprintf("%x", [32]byte(k))[:8]) {
+			t.Errorf("the key is printed: %s", text)
+		}
+	}
+	if _, err := box.ParseKey("0123"); err == nil || strings.Contains(err.Error(), "0123") {
+		t.Errorf("a bad key: %v", err)
+	}
+}
+
+func TestKeyFile_IsMadeOnceAndForItsOwnerOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	keys := make([]box.Key, 8)
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() {
+			var err error
+			if keys[i], err = box.KeyFile(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range keys {
+		if k != keys[0] {
+			t.Fatal("two starts have two keys")
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info.Mode(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.KeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a key that others may read: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.KeyFile(path); err == nil {
+		t.Error("a file without a key was taken")
+	}
+}

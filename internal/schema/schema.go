@@ -1,0 +1,180 @@
+// Package schema derives JSON Schemas from Go types and checks JSON against them. Questions, answers and the arguments of
+// tools all go through it, so that a form, a model and the runtime agree on what fits.
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// Schema is a JSON Schema that is ready for use.
+type Schema struct {
+	// Text is the schema itself.
+	Text json.RawMessage
+	// BeyondType is true if the schema says more than the Go type, as the values of a type with choices.
+	BeyondType bool
+	// Recursive is true for a type that contains itself. Its schema allows anything; decoding and [CheckChoices] do the rest.
+	Recursive bool
+
+	resolved *jsonschema.Resolved
+}
+
+// choices is implemented by string types with a fixed set of values; it is fermata.Choices.
+type choices interface{ Choices() []string }
+
+// For derives the schema of a Go type. JSON cannot hold every type: that is the error.
+func For[T any]() (Schema, error) {
+	t := reflect.TypeFor[T]()
+	special := make(map[reflect.Type]*jsonschema.Schema)
+	recursive := collectChoices(t, special, nil)
+	restricted := len(special) > 0
+	special[reflect.TypeFor[json.RawMessage]()] = &jsonschema.Schema{} // any JSON
+	derived := &jsonschema.Schema{}                                    // anything: a schema cannot be derived for a type that contains itself
+	if !recursive {
+		var err error
+		if derived, err = jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: special}); err != nil {
+			return Schema{}, fmt.Errorf("%s has no JSON Schema: %w", t, err)
+		}
+	}
+	text, err := json.Marshal(derived)
+	if err != nil {
+		return Schema{}, err
+	}
+	resolved, err := derived.Resolve(nil)
+	if err != nil {
+		return Schema{}, err
+	}
+	return Schema{Text: text, BeyondType: restricted, Recursive: recursive, resolved: resolved}, nil
+}
+
+// MustFor is [For] for package variables: it panics, and says what the type is for.
+func MustFor[T any](what string) Schema {
+	s, err := For[T]()
+	if err != nil {
+		panic(fmt.Sprintf("fermata: %s: %v", what, err))
+	}
+	return s
+}
+
+// Parse makes a schema of its text.
+func Parse(text json.RawMessage) (Schema, error) {
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return Schema{}, err
+	}
+	resolved, err := parsed.Resolve(nil)
+	if err != nil {
+		return Schema{}, err
+	}
+	return Schema{Text: text, resolved: resolved}, nil
+}
+
+// Validate says what in data does not fit the schema.
+func (s Schema) Validate(data json.RawMessage) error {
+	var instance any
+	if err := json.Unmarshal(data, &instance); err != nil {
+		return err
+	}
+	return s.resolved.Validate(instance)
+}
+
+// TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
+func TextFor[T any]() json.RawMessage {
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {},
+	}})
+	if err != nil {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Fits checks data that came from outside against a schema that was part of the question; no schema fits all.
+func Fits(what string, text, data json.RawMessage) error {
+	if err := strictjson.Check(data); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if text == nil {
+		return nil
+	}
+	stored, err := Parse(text)
+	if err != nil {
+		return fmt.Errorf("the schema of the %s cannot be used: %w", what, err)
+	}
+	if err := stored.Validate(data); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// collectChoices finds the types within t that list their values, and whether t contains itself.
+func collectChoices(t reflect.Type, found map[reflect.Type]*jsonschema.Schema, path []reflect.Type) (recursive bool) {
+	for _, outer := range path {
+		if outer == t {
+			return true
+		}
+	}
+	if c, ok := reflect.Zero(t).Interface().(choices); ok && t.Kind() == reflect.String {
+		enum := &jsonschema.Schema{Type: "string"}
+		for _, value := range c.Choices() {
+			enum.Enum = append(enum.Enum, value)
+		}
+		found[t] = enum
+		return false
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return collectChoices(t.Elem(), found, path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				recursive = collectChoices(t.Field(i).Type, found, path) || recursive
+			}
+		}
+	}
+	return recursive
+}
+
+// CheckChoices looks through a value for strings that are none of their type's choices.
+func CheckChoices(v reflect.Value) error {
+	if v.Kind() == reflect.String && v.CanInterface() {
+		if c, ok := v.Interface().(choices); ok && !slices.Contains(c.Choices(), v.String()) {
+			return fmt.Errorf("%q is none of %q", v.String(), c.Choices())
+		}
+		return nil
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			err = CheckChoices(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			err = errors.Join(err, CheckChoices(v.Index(i)))
+		}
+	case reflect.Map:
+		for iter := v.MapRange(); iter.Next(); {
+			err = errors.Join(err, CheckChoices(iter.Value()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				err = errors.Join(err, CheckChoices(v.Field(i)))
+			}
+		}
+	}
+	return err
+}

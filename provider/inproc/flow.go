@@ -1,0 +1,85 @@
+package inproc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/schema"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// FlowConfig says how a graph is run by name.
+type FlowConfig[S any] struct {
+	// Name is what it is called by; by default that of the graph.
+	Name        string
+	Description string
+	// Content makes the text of the outcome; by default there is none.
+	Content func(S) string
+	// Policy decides on actions that ask for approval; without one a person is asked about each.
+	Policy fermata.Policy
+}
+
+// Flow makes a graph that can be run by name. Its input is the state's JSON, its output that of the final state.
+func Flow[S any](flow *graph.Flow[S], config FlowConfig[S]) Graph {
+	if config.Name == "" {
+		config.Name = flow.Name()
+	}
+	return &flowGraph[S]{flow, config}
+}
+
+type flowGraph[S any] struct {
+	flow   *graph.Flow[S]
+	config FlowConfig[S]
+}
+
+func (g *flowGraph[S]) describe() (provider.Graph, error) {
+	return provider.Graph{Name: g.config.Name, Description: g.config.Description, Input: schema.TextFor[S]()}, nil
+}
+
+func (g *flowGraph[S]) options(o place) []graph.Option {
+	list := []graph.Option{graph.WithStore(o.checkpoints), graph.WithAccount(o.run.Account)}
+	if g.config.Policy != nil {
+		list = append(list, graph.WithPolicy(g.config.Policy))
+	}
+	return list
+}
+
+func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution, o place) (provider.Result, error) {
+	state, err := g.advance(ctx, e, g.options(o))
+	return rest(e, err, func() (provider.Completed, error) {
+		output, err := json.Marshal(state)
+		done := provider.Completed{Output: output, FinishReason: "end"}
+		if g.config.Content != nil {
+			done.Content = g.config.Content(state)
+		}
+		return done, err
+	})
+}
+
+// advance starts the run, or goes on with it.
+func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, options []graph.Option) (S, error) {
+	var state S
+	saved, err := g.flow.Inspect(ctx, e.Run.ID, options...)
+	switch {
+	case errors.Is(err, graph.ErrUnknownRun):
+		if err := strictjson.Decode(e.Input, &state); err != nil {
+			return state, fmt.Errorf("inproc: the input of %s: %w", g.config.Name, err)
+		}
+		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
+	case err != nil:
+		return state, err
+	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
+		return saved.State, nil
+	}
+	ctx = fermata.BatchResumeWithData(ctx, open(e.Answers, saved.Interrupts))
+	return g.flow.Resume(ctx, e.Run.ID, append(options, graph.TakeOver())...) // the executor's fence says that it may
+}
+
+func (g *flowGraph[S]) check(ctx context.Context, interrupt string, answer json.RawMessage, o place) (json.RawMessage, error) {
+	return g.flow.CheckAnswer(ctx, o.run.ID, interrupt, answer, g.options(o)...)
+}

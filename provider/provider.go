@@ -1,0 +1,116 @@
+// Package provider is the port to whatever executes runs and owns their state: our own engine (provider/inproc), another one behind a
+// network, an agent in another language.
+//
+// A provider is told to execute, and comes back when the run rests: it is over, it has failed, or it waits for people. It keeps
+// nothing in memory between two calls, so any process may make the next one. After a crash the same call is simply made again.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Provider executes runs. Its methods may be called at once for different runs; for one run, the executor calls one at a time.
+type Provider interface {
+	// Name is the word before the colon of a graph id, as "inproc" in "inproc:content-review".
+	Name() string
+
+	// Graphs lists what can be run.
+	Graphs() []Graph
+
+	// Execute takes a run as far as it gets: from its start if it has not begun, on from where it is otherwise, with the answers
+	// that are new to it. It may be called again with answers that it has seen; they count once.
+	//
+	// An error means that the execution could not be finished and may be tried again. What the run itself came to, a failure
+	// too, is a Result.
+	Execute(ctx context.Context, execution Execution) (Result, error)
+
+	// Check returns an answer as it will be delivered, or an error, a *fermata.AnswerError, that says why it does not fit its
+	// question. Nothing is changed by it.
+	Check(ctx context.Context, run Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
+
+	// Delete forgets a run. To delete one that it does not have is no error.
+	Delete(ctx context.Context, run Run) error
+}
+
+// Run names a run.
+type Run struct {
+	Account string
+	// ID is the executor's id of the run. Ref is the provider's own, as it was given to [Owner.SetRef]; empty before that.
+	ID, Ref string
+	Graph   string
+}
+
+// Graph is something that can be run.
+type Graph struct {
+	// Name is the word behind the colon of a graph id.
+	Name        string
+	Description string
+	// Input is the JSON Schema of what it begins with; nil if anything will do.
+	Input json.RawMessage
+}
+
+// Execution is one stretch of work on a run.
+type Execution struct {
+	Run     Run
+	Input   json.RawMessage
+	Answers []Answer
+	Owner   Owner
+}
+
+// Answer is a person's word, or the clock's, on one question.
+type Answer struct {
+	// Interrupt is the id of the question.
+	Interrupt string
+	Data      json.RawMessage
+}
+
+// Owner is the executor's right to the run, for as long as it lasts. The context of the execution ends with it.
+type Owner interface {
+	// SetRef writes down how the provider calls the run. It is to be called before anything happens that must not happen twice.
+	SetRef(ctx context.Context, ref string) error
+	// Checkpoints is where a provider that has no place of its own keeps the run's state. Saves of a former owner are refused.
+	Checkpoints() store.Checkpoints
+}
+
+// Result is how far an execution has come.
+type Result struct {
+	// Applied are the ids of the questions whose answers the run has taken.
+	Applied []string
+	Rest    Rest
+}
+
+// Rest is one of [Completed], [Waiting] and [Failed].
+//
+//sumtype:decl
+type Rest interface{ rest() }
+
+// Completed is a run that is over.
+type Completed struct {
+	Content      string
+	Output       json.RawMessage
+	Usage        *fermata.Usage
+	FinishReason string
+}
+
+// Waiting is a run that waits for people.
+type Waiting struct{ Questions []Question }
+
+// Failed is a run that cannot go on by itself. Code is stable, Message is for people and must not hold what the run works on.
+type Failed struct{ Code, Message string }
+
+func (Completed) rest() {}
+func (Waiting) rest()   {}
+func (Failed) rest()    {}
+
+// Question is something that a run waits for.
+type Question struct {
+	ID      string
+	Address fermata.Address
+	fermata.Envelope
+	// AnswerSchema is the JSON Schema of the answer; nil if anything will do.
+	AnswerSchema json.RawMessage
+}

@@ -1,0 +1,327 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Runs keeps what an executor has to know of its runs: who owns each, what it waits for, who decided what, and which effects
+// were begun. Every method is one transaction, durable when it returns, and may be called at once from any goroutine of any
+// process. An error that is not named here means that the outcome is unknown: repeating the call is always safe.
+//
+// The state machine of a run. Each arrow into running raises the fence; a lease only says when somebody else may try.
+//
+//	          Create                 Claim                     Rest
+//	            │        ┌───────────────────────┐  ┌─────▶ completed, failed
+//	            ▼        │                       ▼  │
+//	waiting ──Decide──▶ ready ◀──Rest: decided──running ──Rest──▶ waiting
+//	   │         Expire    ▲        meanwhile      │  ▲
+//	   │                   └── End, Unpark ── parked  └── Claim: the lease is over
+//	   └──────────────┴──── Cancel ────┴───────────┴─────▶ cancelled, superseded
+//
+// An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
+// run no longer asks. An effect is started, and then succeeded, failed or (nobody knows) indeterminate.
+type Runs interface {
+	// Create begins a run, owned by whoever creates it. It returns ErrExists if a run of that state key is alive.
+	Create(ctx context.Context, run NewRun) (Lease, error)
+
+	// Get returns the newest run of a state key, or ErrNotFound.
+	Get(ctx context.Context, account, stateKey string) (Run, error)
+
+	// Claim takes a run that has something to do: one that is ready, and not delayed, or, if there is none, one whose owner's lease is over.
+	// With a run id it looks at that run alone. It returns nil if there is nothing to do.
+	Claim(ctx context.Context, claim Claim) (*Work, error)
+
+	// Renew extends a lease. It returns ErrFenced if the run has another owner by now: stop, and write nothing more.
+	Renew(ctx context.Context, lease Lease, duration time.Duration) error
+
+	// SetRef notes how the provider calls the run. It returns ErrFenced like Renew.
+	SetRef(ctx context.Context, lease Lease, ref []byte) error
+
+	// Rest gives a run back. What it waits for becomes visible here, together with everything else in rest; what it no longer
+	// asks is withdrawn. A run with a decision that was not applied becomes ready again, whatever rest says. It returns what
+	// the run is now, or ErrFenced.
+	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
+
+	// Release gives a run back undone: it becomes ready, but not before the delay is over, and its attempts are counted. Nothing
+	// else changes. It returns ErrFenced.
+	Release(ctx context.Context, lease Lease, delay time.Duration) error
+
+	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
+	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
+	// says why. A run that waits and has something to do now becomes ready.
+	Decide(ctx context.Context, decision Decision) (Receipt, error)
+
+	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
+	// ErrNotFound.
+	Resumed(ctx context.Context, account, actor, resumeID string) (Receipt, error)
+
+	// Interrupts returns all interrupts of a run, in the order in which they became visible.
+	Interrupts(ctx context.Context, account, run string) ([]Interrupt, error)
+
+	// Begin writes down that an effect is about to happen. It returns ErrFenced; or ErrNotApproved if no decision approves
+	// exactly this; or, with begun false, the line that is there already: then the effect must not be called as if it were
+	// new.
+	Begin(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
+
+	// End writes down how an effect ended. It needs no lease: whoever did it must be able to say so. A run that is parked for
+	// it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
+	End(ctx context.Context, end EffectEnd) error
+
+	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it.
+	Expire(ctx context.Context, limit int) ([]Interrupt, error)
+
+	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
+	// returns ErrNotFound if no run of that state key is alive.
+	Cancel(ctx context.Context, account, stateKey string, as Status) (Run, error)
+
+	// Fenced returns the checkpoints of a run, for its owner: a save fails with ErrFenced when there is another one.
+	Fenced(lease Lease) Checkpoints
+
+	// Now is the time of the store's clock, by which leases and deadlines are judged.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Status is where a run stands. The zero value is none.
+type Status string
+
+// The states of a run.
+const (
+	Ready      Status = "ready"      // has something to do, and nobody does it
+	Running    Status = "running"    // has an owner
+	Waiting    Status = "waiting"    // for people
+	Parked     Status = "parked"     // for somebody who knows whether an effect happened
+	Completed  Status = "completed"  // over
+	Failed     Status = "failed"     // over
+	Cancelled  Status = "cancelled"  // over, because somebody said so
+	Superseded Status = "superseded" // over, because a new run took its state key
+)
+
+// Alive reports whether the run is not over.
+func (s Status) Alive() bool {
+	switch s {
+	case Ready, Running, Waiting, Parked:
+		return true
+	}
+	return false
+}
+
+// Run is what is known of a run.
+type Run struct {
+	Account, ID string
+	// StateKey is the public handle. Of all runs that had it, the one of the highest generation is the newest.
+	StateKey   string
+	Generation int
+	Provider   string
+	Graph      string
+	// Ref is how the provider calls the run, Input what it began with, Outcome how it came to rest last. All three are sealed by the caller.
+	Ref, Input, Outcome []byte
+	// InputDigest tells apart starts with the same input from others.
+	InputDigest string
+	Status      Status
+	Fence       int64
+	// Owner and Until are set while it is running.
+	Owner string
+	Until time.Time
+	// Attempts counts how often it was released since it came to rest.
+	Attempts         int
+	Created, Updated time.Time
+}
+
+// NewRun is a run to be created.
+type NewRun struct {
+	Account, ID, StateKey string
+	Provider, Graph       string
+	Ref, Input            []byte
+	InputDigest           string
+	Owner                 string
+	Lease                 time.Duration
+}
+
+// Lease is the right to write for a run. Only its fence counts: it is good until somebody else gets a higher one.
+type Lease struct {
+	Account, Run string
+	Fence        int64
+}
+
+// Claim says who wants to work.
+type Claim struct {
+	Owner string
+	Lease time.Duration
+	// Account and Run, if given, name the only run that is wanted.
+	Account, Run string
+}
+
+// Work is a run that was claimed.
+type Work struct {
+	Lease Lease
+	Run   Run
+	// Decided are the interrupts whose answers the provider may not have seen.
+	Decided []Interrupt
+	// TakenOver says that another owner was at work on it.
+	TakenOver bool
+}
+
+// Rest is how an execution ended.
+type Rest struct {
+	// Status is Waiting, Parked, Completed or Failed.
+	Status Status
+	// Open is everything that the run waits for, known already or not.
+	Open []NewInterrupt
+	// Applied are the ids of interrupts whose answers the provider has taken.
+	Applied []string
+	// Outcome, sealed by the caller, is kept with the run and with the resumes that were applied.
+	Outcome []byte
+}
+
+// NewInterrupt is a question that becomes visible.
+type NewInterrupt struct {
+	ID, Address, Kind string
+	// Data is the question, sealed by the caller; Schema that of the answer.
+	Data, Schema []byte
+	// Shown is the digest of what is shown, Action that of the action which an approve approves; "" if it approves none.
+	Shown, Action string
+	// Timeout is how long it may be open, counted from now; 0 is for ever.
+	Timeout time.Duration
+}
+
+// InterruptState is where an interrupt stands.
+type InterruptState string
+
+// The states of an interrupt.
+const (
+	Pending   InterruptState = "pending"
+	Decided   InterruptState = "decided"
+	Withdrawn InterruptState = "withdrawn"
+)
+
+// Verdict is what a decision says.
+type Verdict string
+
+// The verdicts. Only an approve lets an effect begin.
+const (
+	Approve  Verdict = "approve"
+	Reject   Verdict = "reject"
+	Answered Verdict = "answer"
+	Expired  Verdict = "expire"
+)
+
+// Source is who can decide.
+type Source string
+
+// Who can decide. The clock can only let a question expire.
+const (
+	Person Source = "person"
+	Clock  Source = "clock"
+	Policy Source = "policy"
+)
+
+// Interrupt is a question and what became of it.
+type Interrupt struct {
+	Account, Run string
+	NewInterrupt
+	Created  time.Time
+	Deadline time.Time // zero: none
+	State    InterruptState
+	// What follows is set once it is decided. Final is the digest of the action that was approved.
+	Verdict Verdict
+	Final   string
+	Answer  []byte // sealed by the caller
+	By, Via string
+	Source  Source
+	At      time.Time
+	// ResumeID is the resume that decided it, Applied whether the provider has taken the answer.
+	ResumeID string
+	Applied  bool
+}
+
+// Decision is a person's word on one or several interrupts of a run.
+type Decision struct {
+	Account, Run string
+	// ResumeID is chosen by the caller, Actor is who it is, Body the digest of everything that they said.
+	ResumeID, Actor, Body string
+	Via                   string
+	Answers               []Answer
+}
+
+// Answer is the word on one interrupt.
+type Answer struct {
+	Interrupt string
+	Verdict   Verdict
+	// Shown is the digest of what the person saw; "" if they did not say.
+	Shown string
+	// Final is the digest of the action that is approved, with approve.
+	Final string
+	Data  []byte // sealed by the caller
+}
+
+// Result is what became of a decision.
+type Result string
+
+// What can become of a decision. Only an accepted one changed anything.
+const (
+	Accepted       Result = "accepted"
+	AlreadyDecided Result = "already_decided"
+	TooLate        Result = "expired"
+	Gone           Result = "superseded"
+	Mismatch       Result = "digest_mismatch"
+	Unknown        Result = "not_found"
+)
+
+// Receipt is what a resume id is answered with, for ever.
+type Receipt struct {
+	// Run is the run that the decision was about.
+	Run    string
+	Result Result
+	// Interrupt is the one that a refusal is about; empty for an accepted decision.
+	Interrupt string
+	At        time.Time
+	// Outcome, sealed, is that of the execution which applied the decision; nil as long as there is none.
+	Outcome []byte
+	// Replayed says that this decision was made before.
+	Replayed bool
+}
+
+// NewEffect is an effect that is about to happen.
+type NewEffect struct {
+	// Interrupt is the approved one, Number counts its effects from 1, Digest is that of the action.
+	Interrupt string
+	Number    int
+	Digest    string
+	// Key is what the target knows the effect by.
+	Key string
+}
+
+// EffectState is where an effect stands.
+type EffectState string
+
+// The states of an effect.
+const (
+	Started       EffectState = "started"
+	Succeeded     EffectState = "succeeded"
+	Faulted       EffectState = "failed"
+	Indeterminate EffectState = "indeterminate"
+)
+
+// Effect is the ledger's line on an effect.
+type Effect struct {
+	Account, Run string
+	NewEffect
+	Fence   int64
+	State   EffectState
+	Receipt []byte // sealed by the caller
+	Error   string
+	Started time.Time
+	Ended   time.Time
+}
+
+// EffectEnd is how an effect ended.
+type EffectEnd struct {
+	Account   string
+	Interrupt string
+	Number    int
+	// State is Succeeded, Faulted or Indeterminate.
+	State   EffectState
+	Receipt []byte
+	Error   string
+}

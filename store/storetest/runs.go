@@ -1,0 +1,380 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Runs tests an implementation of [store.Runs]. open is called once per test and returns an empty store; what has to be closed
+// is registered with t.Cleanup.
+func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, d *desk)
+	}{
+		{"Create_OneAlivePerStateKey", testCreateRun},
+		{"Create_BeginsANewGenerationAfterTheLast", testGenerations},
+		{"Claim_TakesWhatIsReadyInOrder", testClaimOrder},
+		{"Claim_OneRunOnRequest", testClaimOne},
+		{"Claim_NothingWhileTheLeaseIsGood", testClaimLease},
+		{"Release_GivesBackUndone", testRelease},
+		{"I16_EveryWriteOfAFencedOwnerIsRefused", testFenced},
+		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testRestShows},
+		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
+		{"I1_OneVerdictPerInterrupt", testOneVerdict},
+		{"I1_OneOfManyDecidersWins", testManyDeciders},
+		{"I2_AnAcceptedDecisionReachesTheNextOwner", testDecisionReaches},
+		{"I3_AResumeIDIsAnsweredOnce", testResumeID},
+		{"I3_TwinsGetTheSameReceipt", testTwins},
+		{"Decide_AllAnswersOrNone", testAllOrNone},
+		{"Decide_SaysWhyNot", testRefusals},
+		{"I4_NoEffectWithoutAnApproveOfExactlyThis", testNotApproved},
+		{"I4_AnEffectIsBegunOnce", testBegunOnce},
+		{"End_NeedsNoLeaseAndWakesAParkedRun", testEndWakes},
+		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
+		{"I11_ExpiryNeverApproves", testExpiry},
+		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
+		{"I8_AccountsDoNotReachEachOther", testRunAccounts},
+		{"Concurrent_ARunHasOneOwnerAtATime", testOneOwner},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, &desk{t, open(t)}) })
+	}
+}
+
+// desk drives a store of runs in the words of the tests.
+type desk struct {
+	t    *testing.T
+	runs store.Runs
+}
+
+const aWhile = time.Hour // a lease that does not end during a test
+
+func (d *desk) ctx() context.Context { return d.t.Context() }
+
+func (d *desk) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) wants(err, want error) {
+	d.t.Helper()
+	if !errors.Is(err, want) {
+		d.t.Fatalf("got %v, want %v", err, want)
+	}
+}
+
+// begin creates a run of account "acme".
+func (d *desk) begin(id string) store.Lease {
+	d.t.Helper()
+	lease, err := d.runs.Create(d.ctx(), newRun(id))
+	d.must(err)
+	return lease
+}
+
+func newRun(id string) store.NewRun {
+	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Provider: "inproc", Graph: "g", Ref: []byte("ref"), Input: []byte("in"), InputDigest: "d", Owner: "a", Lease: aWhile}
+}
+
+// ask gives the run back with these questions open.
+func (d *desk) ask(lease store.Lease, ids ...string) {
+	d.t.Helper()
+	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: questions(ids...), Outcome: []byte("waits")})
+	d.must(err)
+	if status != store.Waiting {
+		d.t.Fatalf("the run is %s, not waiting", status)
+	}
+}
+
+func questions(ids ...string) []store.NewInterrupt {
+	var list []store.NewInterrupt
+	for _, id := range ids {
+		list = append(list, store.NewInterrupt{ID: id, Address: "node:" + id, Kind: "approval", Data: []byte("data of " + id), Schema: []byte(`{}`), Shown: "shown-" + id, Action: "action-" + id})
+	}
+	return list
+}
+
+// waiting is a run that asks these.
+func (d *desk) waiting(id string, ids ...string) {
+	d.t.Helper()
+	d.ask(d.begin(id), ids...)
+}
+
+func approve(run, resume string, ids ...string) store.Decision {
+	decision := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body", Via: "test"}
+	for _, id := range ids {
+		decision.Answers = append(decision.Answers, store.Answer{Interrupt: id, Verdict: store.Approve, Shown: "shown-" + id, Final: "action-" + id, Data: []byte("yes")})
+	}
+	return decision
+}
+
+func (d *desk) decide(decision store.Decision) store.Receipt {
+	d.t.Helper()
+	receipt, err := d.runs.Decide(d.ctx(), decision)
+	d.must(err)
+	return receipt
+}
+
+// gets checks what a decision came to.
+func (d *desk) gets(decision store.Decision, want store.Result) {
+	d.t.Helper()
+	if receipt := d.decide(decision); receipt.Result != want {
+		d.t.Fatalf("the decision is %s, not %s", receipt.Result, want)
+	}
+}
+
+func (d *desk) claim(owner string) *store.Work {
+	d.t.Helper()
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: owner, Lease: aWhile})
+	d.must(err)
+	return work
+}
+
+func (d *desk) claimed(owner, run string) *store.Work {
+	d.t.Helper()
+	work := d.claim(owner)
+	if work == nil || work.Run.ID != run {
+		d.t.Fatalf("claimed %+v, not %s", work, run)
+	}
+	return work
+}
+
+func (d *desk) status(id string) store.Status {
+	d.t.Helper()
+	run, err := d.runs.Get(d.ctx(), "acme", "key-"+id)
+	d.must(err)
+	return run.Status
+}
+
+func (d *desk) is(id string, want store.Status) {
+	d.t.Helper()
+	if got := d.status(id); got != want {
+		d.t.Fatalf("run %s is %s, not %s", id, got, want)
+	}
+}
+
+func (d *desk) interrupt(run, id string) store.Interrupt {
+	d.t.Helper()
+	list, err := d.runs.Interrupts(d.ctx(), "acme", run)
+	d.must(err)
+	for _, i := range list {
+		if i.ID == id {
+			return i
+		}
+	}
+	d.t.Fatalf("no interrupt %s in %+v", id, list)
+	return store.Interrupt{}
+}
+
+// later waits until the store's own clock has moved on.
+func (d *desk) later(by time.Duration) {
+	d.t.Helper()
+	start, err := d.runs.Now(d.ctx())
+	d.must(err)
+	for {
+		now, err := d.runs.Now(d.ctx())
+		d.must(err)
+		if now.Sub(start) > by {
+			return
+		}
+	}
+}
+
+func testCreateRun(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	if lease != (store.Lease{Account: "acme", Run: "r", Fence: 1}) {
+		t.Errorf("the lease is %+v", lease)
+	}
+	second := newRun("other")
+	second.StateKey = "key-r"
+	_, err := d.runs.Create(d.ctx(), second)
+	d.wants(err, store.ErrExists)
+	_, err = d.runs.Create(d.ctx(), newRun("r"))
+	d.wants(err, store.ErrExists)
+	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
+	d.must(err)
+	run.Until, run.Created, run.Updated = time.Time{}, time.Time{}, time.Time{}
+	want := store.Run{Account: "acme", ID: "r", StateKey: "key-r", Generation: 1, Provider: "inproc", Graph: "g", Ref: []byte("ref"), Input: []byte("in"), InputDigest: "d", Status: store.Running, Fence: 1, Owner: "a"}
+	if diff := cmp.Diff(want, run); diff != "" {
+		t.Error(diff)
+	}
+	_, err = d.runs.Get(d.ctx(), "acme", "key-unknown")
+	d.wants(err, store.ErrNotFound)
+	for _, bad := range []store.NewRun{{Account: "acme", StateKey: "k"}, {Account: "acme", ID: "x"}} {
+		_, err = d.runs.Create(d.ctx(), bad)
+		d.wants(err, store.ErrKey)
+	}
+}
+
+func testGenerations(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	_, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Superseded)
+	d.must(err)
+	next := newRun("r2")
+	next.StateKey = "key-r"
+	_, err = d.runs.Create(d.ctx(), next)
+	d.must(err)
+	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
+	d.must(err)
+	if run.ID != "r2" || run.Generation != 2 {
+		t.Errorf("the newest run is %s of generation %d", run.ID, run.Generation)
+	}
+	d.gets(approve("r", "1", "i"), store.Gone)
+}
+
+func testClaimOrder(t *testing.T, d *desk) {
+	for _, id := range []string{"r1", "r2", "r3"} {
+		d.waiting(id, "i-"+id)
+	}
+	if work := d.claim("w"); work != nil {
+		t.Fatalf("claimed %+v, which waits", work)
+	}
+	for _, id := range []string{"r2", "r3", "r1"} {
+		d.gets(approve(id, "resume-"+id, "i-"+id), store.Accepted)
+	}
+	for _, id := range []string{"r2", "r3", "r1"} {
+		if work := d.claimed("w", id); work.Lease.Fence != 2 || work.TakenOver || work.Run.Owner != "w" || work.Run.Status != store.Running {
+			t.Errorf("the work is %+v", work)
+		}
+	}
+	if work := d.claim("w"); work != nil {
+		t.Errorf("claimed %+v twice", work)
+	}
+}
+
+func testClaimOne(t *testing.T, d *desk) {
+	d.waiting("r1", "i1")
+	d.waiting("r2", "i2")
+	d.gets(approve("r1", "1", "i1"), store.Accepted)
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: "r2"})
+	d.must(err)
+	if work != nil {
+		t.Fatalf("claimed %+v, which waits", work)
+	}
+	work, err = d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: "r1"})
+	d.must(err)
+	if work == nil || work.Run.ID != "r1" {
+		t.Fatalf("claimed %+v", work)
+	}
+}
+
+func testClaimLease(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	if work := d.claim("other"); work != nil {
+		t.Fatalf("claimed %+v from its owner", work)
+	}
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond))
+	d.later(10 * time.Millisecond)
+	work := d.claimed("other", "r")
+	if !work.TakenOver || work.Lease.Fence != 2 {
+		t.Errorf("the work is %+v", work)
+	}
+}
+
+func testRelease(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "r").Lease, time.Hour))
+	d.is("r", store.Ready)
+	if work := d.claim("w"); work != nil {
+		t.Fatalf("claimed %+v, which is delayed", work)
+	}
+	if i := d.interrupt("r", "i2"); i.State != store.Pending {
+		t.Errorf("it was withdrawn: %+v", i)
+	}
+	d.waiting("s", "j")
+	d.gets(approve("s", "2", "j"), store.Accepted)
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, 0))
+	work := d.claimed("w", "s")
+	if work.Run.Attempts != 1 || len(work.Decided) != 1 {
+		t.Errorf("the work is %+v", work)
+	}
+	d.must(d.runs.Release(d.ctx(), work.Lease, 0))
+	work = d.claimed("w", "s")
+	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("k"), Applied: []string{"j"}})
+	d.must(err)
+	run, err := d.runs.Get(d.ctx(), "acme", "key-s")
+	d.must(err)
+	if work.Run.Attempts != 2 || run.Attempts != 0 {
+		t.Errorf("%d attempts, and %d after it came to rest", work.Run.Attempts, run.Attempts)
+	}
+}
+
+func testFenced(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	old := d.claimed("a", "r").Lease
+	d.must(d.runs.Renew(d.ctx(), old, time.Nanosecond))
+	d.later(10 * time.Millisecond)
+	now := d.claimed("b", "r").Lease
+	d.wants(d.runs.Renew(d.ctx(), old, aWhile), store.ErrFenced)
+	d.wants(d.runs.SetRef(d.ctx(), old, []byte("x")), store.ErrFenced)
+	d.wants(d.runs.Release(d.ctx(), old, 0), store.ErrFenced)
+	_, err := d.runs.Rest(d.ctx(), old, store.Rest{Status: store.Completed, Applied: []string{"i"}})
+	d.wants(err, store.ErrFenced)
+	_, _, err = d.runs.Begin(d.ctx(), old, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
+	d.wants(err, store.ErrFenced)
+	_, err = d.runs.Fenced(old).Save(d.ctx(), store.Key{Account: "acme", Run: "r"}, 0, parts{"a": "1"}.delta())
+	d.wants(err, store.ErrFenced)
+	d.is("r", store.Running)
+	if i := d.interrupt("r", "i"); i.Applied {
+		t.Error("a fenced owner has applied a decision")
+	}
+	_, err = d.runs.Fenced(now).Save(d.ctx(), store.Key{Account: "acme", Run: "r"}, 0, parts{"a": "1"}.delta())
+	d.must(err)
+	_, err = d.runs.Rest(d.ctx(), now, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("end")})
+	d.must(err)
+	d.is("r", store.Completed)
+}
+
+func testRestShows(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	open := questions("i1", "i2")
+	open[1].Timeout = time.Hour
+	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: open, Outcome: []byte("o")})
+	d.must(err)
+	if status != store.Waiting {
+		t.Fatalf("it is %s", status)
+	}
+	first, second := d.interrupt("r", "i1"), d.interrupt("r", "i2")
+	if first.State != store.Pending || !first.Deadline.IsZero() || string(first.Data) != "data of i1" || first.Address != "node:i1" || first.Kind != "approval" || first.Shown != "shown-i1" {
+		t.Errorf("the first is %+v", first)
+	}
+	if left := second.Deadline.Sub(second.Created); left < time.Hour-time.Second || left > time.Hour+time.Second {
+		t.Errorf("the second has %v", left)
+	}
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	next := d.claimed("w", "r").Lease
+	_, err = d.runs.Rest(d.ctx(), next, store.Rest{Status: store.Waiting, Open: questions("i3"), Applied: []string{"i1"}})
+	d.must(err)
+	for id, want := range map[string]store.InterruptState{"i1": store.Decided, "i2": store.Withdrawn, "i3": store.Pending} {
+		if got := d.interrupt("r", id).State; got != want {
+			t.Errorf("%s is %s, not %s", id, got, want)
+		}
+	}
+	d.gets(approve("r", "2", "i2"), store.Gone)
+}
+
+func testLostWakeUp(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	d.gets(approve("r", "2", "i2"), store.Accepted) // while it runs
+	d.is("r", store.Running)
+	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: questions("i2"), Applied: []string{"i1"}})
+	d.must(err)
+	if status != store.Ready {
+		t.Fatalf("it is %s, and nobody will wake it", status)
+	}
+	if work := d.claimed("w", "r"); len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
+		t.Errorf("the work is %+v", work)
+	}
+}

@@ -1,0 +1,381 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+func testOneVerdict(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	no := approve("r", "2", "i")
+	no.Actor, no.Answers[0].Verdict = "bob", store.Reject
+	receipt := d.decide(no)
+	if receipt.Result != store.AlreadyDecided || receipt.Interrupt != "i" {
+		t.Errorf("the second decider gets %+v", receipt)
+	}
+	i := d.interrupt("r", "i")
+	if i.State != store.Decided || i.Verdict != store.Approve || i.By != "ann" || i.Via != "test" || i.Source != store.Person || i.Final != "action-i" || string(i.Answer) != "yes" || i.At.IsZero() {
+		t.Errorf("it was decided as %+v", i)
+	}
+}
+
+func testManyDeciders(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	results := make([]store.Result, 12)
+	var wg sync.WaitGroup
+	for n := range results {
+		wg.Go(func() {
+			decision := approve("r", fmt.Sprint("resume-", n), "i")
+			decision.Actor = fmt.Sprint("person-", n)
+			receipt, err := d.runs.Decide(d.ctx(), decision)
+			if err != nil {
+				t.Error(err)
+			}
+			results[n] = receipt.Result
+		})
+	}
+	wg.Wait()
+	won := 0
+	for n, result := range results {
+		switch result {
+		case store.Accepted:
+			won++
+			if by := d.interrupt("r", "i").By; by != fmt.Sprint("person-", n) {
+				t.Errorf("person-%d was told that it counts, and %s is written down", n, by)
+			}
+		case store.AlreadyDecided:
+		default:
+			t.Errorf("decider %d gets %q", n, result)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d deciders were told that theirs counts", won)
+	}
+}
+
+func testDecisionReaches(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	d.is("r", store.Ready)
+	lease := d.claimed("w", "r").Lease
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // the owner dies before it applies anything
+	d.later(10 * time.Millisecond)
+	work := d.claimed("x", "r")
+	if len(work.Decided) != 1 || work.Decided[0].ID != "i" || string(work.Decided[0].Answer) != "yes" {
+		t.Fatalf("the next owner gets %+v", work.Decided)
+	}
+	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("end")})
+	d.must(err)
+	receipt, err := d.runs.Resumed(d.ctx(), "acme", "ann", "1")
+	d.must(err)
+	if string(receipt.Outcome) != "end" || receipt.Result != store.Accepted || receipt.Run != "r" {
+		t.Errorf("the resume came to %+v", receipt)
+	}
+	if !d.interrupt("r", "i").Applied {
+		t.Error("it is not applied")
+	}
+}
+
+func testResumeID(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	first := d.decide(approve("r", "1", "i1"))
+	again := d.decide(approve("r", "1", "i1"))
+	if again.Result != first.Result || !again.At.Equal(first.At) || !again.Replayed || first.Replayed {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+	other := approve("r", "1", "i2")
+	other.Body = "another body"
+	_, err := d.runs.Decide(d.ctx(), other)
+	d.wants(err, store.ErrReused)
+	if state := d.interrupt("r", "i2").State; state != store.Pending {
+		t.Errorf("a reused id has decided something: %s", state)
+	}
+	other.Actor, other.Body = "bob", "body" // nobody can use up, or read, the ids of others
+	d.gets(other, store.Accepted)
+	d.gets(approve("r", "refused", "unknown"), store.Unknown)
+	d.gets(approve("r", "refused", "unknown"), store.Unknown)
+	_, err = d.runs.Resumed(d.ctx(), "acme", "ann", "never")
+	d.wants(err, store.ErrNotFound)
+	_, err = d.runs.Resumed(d.ctx(), "acme", "carl", "1")
+	d.wants(err, store.ErrNotFound)
+}
+
+func testTwins(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	receipts := make([]store.Receipt, 12)
+	var wg sync.WaitGroup
+	for n := range receipts {
+		wg.Go(func() {
+			var err error
+			if receipts[n], err = d.runs.Decide(d.ctx(), approve("r", "1", "i")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	first := 0
+	for _, receipt := range receipts {
+		if receipt.Result != store.Accepted || !receipt.At.Equal(receipts[0].At) {
+			t.Errorf("a twin gets %+v", receipt)
+		}
+		if !receipt.Replayed {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d twins were the first", first)
+	}
+}
+
+func testAllOrNone(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1", "unknown"), store.Unknown)
+	if i := d.interrupt("r", "i1"); i.State != store.Pending {
+		t.Errorf("half of a decision was taken: %+v", i)
+	}
+	d.is("r", store.Waiting)
+	d.gets(approve("r", "2", "i1", "i2"), store.Accepted)
+	if work := d.claimed("w", "r"); len(work.Decided) != 2 {
+		t.Errorf("the work is %+v", work)
+	}
+}
+
+func testRefusals(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "unknown"), store.Unknown)
+	d.gets(approve("unknown", "2", "i"), store.Unknown)
+	seen := approve("r", "3", "i")
+	seen.Answers[0].Shown = "something else"
+	d.gets(seen, store.Mismatch)
+	d.is("r", store.Waiting)
+	blind := approve("r", "4", "i")
+	blind.Answers[0].Shown = "" // a client that does not say what it saw
+	d.gets(blind, store.Accepted)
+}
+
+func testNotApproved(t *testing.T, d *desk) {
+	d.waiting("r", "yes", "no", "open", "answer")
+	d.gets(approve("r", "1", "yes"), store.Accepted)
+	no := approve("r", "2", "no")
+	no.Answers[0].Verdict, no.Answers[0].Final = store.Reject, ""
+	d.gets(no, store.Accepted)
+	answer := approve("r", "3", "answer")
+	answer.Answers[0].Verdict, answer.Answers[0].Final = store.Answered, ""
+	d.gets(answer, store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	for name, effect := range map[string]store.NewEffect{
+		"rejected":        {Interrupt: "no", Number: 1, Digest: "action-no"},
+		"not decided":     {Interrupt: "open", Number: 1, Digest: "action-open"},
+		"only answered":   {Interrupt: "answer", Number: 1, Digest: "action-answer"},
+		"unknown":         {Interrupt: "unknown", Number: 1, Digest: "action-yes"},
+		"other arguments": {Interrupt: "yes", Number: 1, Digest: "action-other"},
+		"no digest":       {Interrupt: "no", Number: 1},
+	} {
+		if _, begun, err := d.runs.Begin(d.ctx(), lease, effect); !errors.Is(err, store.ErrNotApproved) || begun {
+			t.Errorf("%s: %v, %v", name, begun, err)
+		}
+	}
+	if _, begun, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action-yes", Key: "k"}); err != nil || !begun {
+		t.Errorf("approved: %v, %v", begun, err)
+	}
+}
+
+func testBegunOnce(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	effect := store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"}
+	line, begun, err := d.runs.Begin(d.ctx(), lease, effect)
+	d.must(err)
+	if !begun || line.State != store.Started || line.Fence != lease.Fence || line.Key != "k" {
+		t.Fatalf("begun %v: %+v", begun, line)
+	}
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // it dies in the middle
+	d.later(10 * time.Millisecond)
+	next := d.claimed("x", "r").Lease
+	line, begun, err = d.runs.Begin(d.ctx(), next, effect)
+	d.must(err)
+	if begun || line.State != store.Started || line.Fence != lease.Fence {
+		t.Fatalf("the next owner begins it again: %v, %+v", begun, line)
+	}
+	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded, Receipt: []byte("receipt")}))
+	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Faulted, Error: "too late"}))
+	line, begun, err = d.runs.Begin(d.ctx(), next, effect)
+	d.must(err)
+	if begun || line.State != store.Succeeded || string(line.Receipt) != "receipt" || line.Error != "" || line.Ended.IsZero() {
+		t.Errorf("it ended as %+v", line)
+	}
+}
+
+func testEndWakes(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
+	d.must(err)
+	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Indeterminate}))
+	_, err = d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Parked, Outcome: []byte("?")})
+	d.must(err)
+	d.is("r", store.Parked)
+	if work := d.claim("w"); work != nil {
+		t.Fatalf("claimed %+v, which is parked", work)
+	}
+	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded, Receipt: []byte("late")}))
+	d.is("r", store.Ready)
+	if err := d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 2, State: store.Succeeded}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the end of what was never begun: %v", err)
+	}
+}
+
+func testDeadline(t *testing.T, d *desk) {
+	open := questions("i")
+	open[0].Timeout = time.Nanosecond
+	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	d.must(err)
+	d.later(10 * time.Millisecond)
+	d.gets(approve("r", "1", "i"), store.TooLate) // whether or not the clock has been asked
+	d.is("r", store.Waiting)
+}
+
+func testExpiry(t *testing.T, d *desk) {
+	open := questions("i1", "i2", "i3")
+	open[0].Timeout, open[1].Timeout = time.Nanosecond, time.Nanosecond
+	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	d.must(err)
+	d.later(10 * time.Millisecond)
+	total := 0
+	for range 3 {
+		expired, err := d.runs.Expire(d.ctx(), 1)
+		d.must(err)
+		total += len(expired)
+		for _, i := range expired {
+			if i.Verdict != store.Expired || i.Source != store.Clock || i.State != store.Decided || i.Final != "" {
+				t.Errorf("expired as %+v", i)
+			}
+		}
+	}
+	if total != 2 {
+		t.Errorf("%d expired", total)
+	}
+	d.gets(approve("r", "1", "i1"), store.AlreadyDecided)
+	work := d.claimed("w", "r")
+	if len(work.Decided) != 2 {
+		t.Errorf("the work is %+v", work)
+	}
+	if _, _, err := d.runs.Begin(d.ctx(), work.Lease, store.NewEffect{Interrupt: "i1", Number: 1, Digest: "action-i1"}); !errors.Is(err, store.ErrNotApproved) {
+		t.Errorf("an effect after expiry: %v", err)
+	}
+	if state := d.interrupt("r", "i3").State; state != store.Pending {
+		t.Errorf("one without a deadline is %s", state)
+	}
+}
+
+func testCancelRun(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	run, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled)
+	d.must(err)
+	if run.Status != store.Cancelled || run.Fence <= lease.Fence {
+		t.Errorf("cancelled: %+v", run)
+	}
+	_, _, err = d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i1", Number: 1, Digest: "action-i1"})
+	d.wants(err, store.ErrFenced)
+	d.gets(approve("r", "2", "i2"), store.Gone)
+	if work := d.claim("w"); work != nil {
+		t.Errorf("claimed %+v, which is over", work)
+	}
+	_, err = d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled)
+	d.wants(err, store.ErrNotFound)
+}
+
+func testRunAccounts(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	foreign := approve("r", "1", "i")
+	foreign.Account = "other"
+	d.gets(foreign, store.Unknown)
+	_, err := d.runs.Get(d.ctx(), "other", "key-r")
+	d.wants(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "other", "key-r", store.Cancelled)
+	d.wants(err, store.ErrNotFound)
+	list, err := d.runs.Interrupts(d.ctx(), "other", "r")
+	if err != nil || len(list) > 0 {
+		t.Errorf("another account sees %+v, %v", list, err)
+	}
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "other", Run: "r"})
+	if err != nil || work != nil {
+		t.Errorf("another account claims %+v, %v", work, err)
+	}
+	same := newRun("r")
+	same.Account = "other"
+	_, err = d.runs.Create(d.ctx(), same)
+	d.must(err)
+	d.is("r", store.Waiting)
+}
+
+// testOneOwner lets many workers share the runs; each run must be in one hand at a time, with a higher fence each time.
+func testOneOwner(t *testing.T, d *desk) {
+	const runs, rounds = 5, 6
+	for n := range runs {
+		d.waiting(fmt.Sprint("r", n), fmt.Sprintf("r%d-0", n))
+		d.gets(approve(fmt.Sprint("r", n), fmt.Sprintf("resume-%d-0", n), fmt.Sprintf("r%d-0", n)), store.Accepted)
+	}
+	var mu sync.Mutex
+	held, fences, finished := map[string]bool{}, map[string]int64{}, 0
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				over := finished == runs
+				mu.Unlock()
+				if over || t.Failed() {
+					return
+				}
+				work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: fmt.Sprint("w", w), Lease: aWhile})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if work == nil {
+					continue
+				}
+				id := work.Run.ID
+				mu.Lock()
+				if held[id] || work.Lease.Fence <= fences[id] {
+					t.Errorf("%s is in two hands, or its fence is %d after %d", id, work.Lease.Fence, fences[id])
+				}
+				held[id], fences[id] = true, work.Lease.Fence
+				mu.Unlock()
+				round := int(work.Lease.Fence) - 1
+				rest := store.Rest{Status: store.Completed, Applied: []string{work.Decided[0].ID}}
+				next := fmt.Sprintf("%s-%d", id, round)
+				if round < rounds {
+					rest.Status, rest.Open = store.Waiting, questions(next)
+				}
+				mu.Lock()
+				held[id] = false
+				if round >= rounds {
+					finished++
+				}
+				mu.Unlock()
+				if _, err := d.runs.Rest(d.ctx(), work.Lease, rest); err != nil {
+					t.Error(err)
+					return
+				}
+				if round < rounds {
+					if receipt, err := d.runs.Decide(d.ctx(), approve(id, "resume-"+next, next)); err != nil || receipt.Result != store.Accepted {
+						t.Errorf("%+v, %v", receipt, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

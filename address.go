@@ -101,14 +101,13 @@ func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return nil, nil
 	}
-	parts := strings.Split(text, ";")
-	address := make(Address, len(parts))
-	for i, part := range parts {
+	address := make(Address, 0, strings.Count(text, ";")+1)
+	for part := range strings.SplitSeq(text, ";") {
 		segment, err := parseSegment(part)
 		if err != nil {
-			return nil, fmt.Errorf("fermata: address %q: segment %d: %w", text, i+1, err)
+			return nil, fmt.Errorf("fermata: address %q: segment %d: %w", text, len(address)+1, err)
 		}
-		address[i] = segment
+		address = append(address, segment)
 	}
 	return address, nil
 }

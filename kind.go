@@ -117,11 +117,12 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	if scope == nil {
 		return answer, "", ErrNoRun
 	}
-	data, err := json.Marshal(question)
+	asked := any(question)
+	data, err := json.Marshal(asked)
 	if err != nil {
 		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	record, signal, err := scope.Ask(k.name, k.key(data), data, question)
+	record, signal, err := scope.Ask(k.name, k.key(data), data, asked)
 	if err != nil {
 		return answer, "", err
 	}

@@ -74,9 +74,10 @@ const (
 type checkpoint struct {
 	version int64
 	head    head
-	packed  []store.Part      // the parts beside the head
+	pack    []byte            // the part "run"
+	packed  []store.Part      // the parts in it
 	alone   map[string][]byte // the other parts
-	places  few.Map[string, *savedPlace]
+	places  few.Map[string, savedPlace]
 	byID    few.Map[string, *visit.Record]
 }
 
@@ -92,22 +93,15 @@ type savedPlace struct {
 	below []string
 }
 
-// at returns what was saved of a place.
+// at returns what was saved of a place, to be read.
 func (c *checkpoint) at(place string) *savedPlace {
-	if saved := c.places.Get(place); saved != nil {
+	if saved := c.places.Find(place); saved != nil {
 		return saved
 	}
-	return new(savedPlace)
+	return &nothing
 }
 
-// make is at for a place that something is about to be noted for.
-func (c *checkpoint) make(place string) *savedPlace {
-	saved := c.places.At(place)
-	if *saved == nil {
-		*saved = new(savedPlace)
-	}
-	return *saved
-}
+var nothing savedPlace
 
 // part returns the bytes of a part.
 func (c *checkpoint) part(name string) (data []byte, ok bool) {
@@ -171,6 +165,7 @@ func (c *checkpoint) readPack(run string) error {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
 	delete(c.alone, partRun)
+	c.pack, c.packed = data, make([]store.Part, 0, 4)
 	var failure error
 	in := jsonlite.NewReader(data)
 	err := c.head.decode(in, func(name string) {
@@ -196,11 +191,11 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	switch word {
 	case partInterrupt:
 		record := new(visit.Record)
-		record.Decode(in)
+		record.Decode(name, in)
 		if record.ID != place || record.Visit == "" || !record.Status.Valid() {
 			problem = errors.New("it is not the interrupt that its name says")
 		} else if *c.byID.At(place) == nil {
-			at := c.make(record.Visit)
+			at := c.places.At(record.Visit)
 			at.records = append(at.records, record)
 			c.byID.Set(place, record)
 		} else {
@@ -209,7 +204,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	case partFrame:
 		frame := new(savedFrame)
 		frame.decode(in)
-		at := c.make(place)
+		at := c.places.At(place)
 		if at.frame != nil {
 			problem = errTwice
 		}
@@ -217,14 +212,14 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	case partTask:
 		task := &savedTask{place: place}
 		task.decode(in)
-		at := c.make(place)
+		at := c.places.At(place)
 		if at.task != nil {
 			problem = errTwice
 		}
 		at.task = task
 		outer, _ := cutPlace(place)
-		around := c.make(outer)
-		around.tasks = append(around.tasks, task)
+		at = c.places.At(outer)
+		at.tasks = append(at.tasks, task)
 	default:
 		if alone {
 			return nil // it is read when somebody wants it
@@ -266,7 +261,7 @@ func (c *checkpoint) belongs(name string, data []byte) {
 		if place == "" {
 			return // not ours
 		}
-		at := c.make(place)
+		at := c.places.At(place)
 		if at.journal == nil {
 			at.journal = make(map[string]json.RawMessage)
 		}
@@ -274,7 +269,7 @@ func (c *checkpoint) belongs(name string, data []byte) {
 		place, _ = cutPlace(place)
 	}
 	for ; place != ""; place, _ = cutPlace(place) {
-		if at := c.at(place); at.task != nil {
+		if at := c.places.Find(place); at != nil && at.task != nil {
 			at.below = append(at.below, name)
 		}
 	}

@@ -170,13 +170,17 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":
-			f.Fields = make([]savedField, 0, 8)
+			f.Fields = make([]savedField, 0, 4)
+			revs := make([]revision, 0, 4) // of all fields: most have one
 			in.Object(func(name string) {
-				f.Fields = append(f.Fields, savedField{Name: name})
-				f.Fields[len(f.Fields)-1].decode(in)
+				field := savedField{Name: name, Revs: revs[len(revs):]}
+				field.decode(in)
+				field.Revs = slices.Clip(field.Revs)
+				f.Fields = append(f.Fields, field)
+				revs = revs[:min(len(revs)+len(field.Revs), cap(revs))]
 			})
 		case "visits":
-			f.Visits = make([]savedVisits, 0, 8)
+			f.Visits = make([]savedVisits, 0, 4)
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })

@@ -8,18 +8,30 @@ import (
 	"github.com/fermata-go/fermata/internal/safely"
 )
 
+// route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
+func (f *frame[S]) route() error {
+	var failure, err error
+	for _, t := range f.tasks {
+		if t.status == taskFinished {
+			t.targets, err = f.follow(t.node, t.result)
+			t.routed = err == nil
+			failure = join(failure, err)
+		}
+	}
+	return failure
+}
+
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
-// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again.
+// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
+// called with the lock held.
 func (f *frame[S]) commit() error {
 	var failure error
 	clear(f.merged)
 	for _, t := range f.tasks {
-		if t.status == taskFinished {
+		if t.status == taskFinished && t.routed {
 			failure = join(failure, f.commitTask(t))
 		}
 	}
-	f.lock()
-	defer f.unlock()
 	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool {
 		if t.status != taskOver {
 			return false
@@ -32,15 +44,9 @@ func (f *frame[S]) commit() error {
 }
 
 func (f *frame[S]) commitTask(t *task[S]) error {
-	targets, err := f.follow(t.node, t.result)
-	if err != nil {
-		return err
-	}
-	f.lock()
-	defer f.unlock()
-	err = f.apply(&contribution[S]{
+	err := f.apply(&contribution[S]{
 		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
-		rev: t.rev, written: t.written,
+		rev: t.rev, written: t.written, sole: len(f.tasks) == 1,
 	})
 	if err != nil {
 		return err
@@ -50,7 +56,7 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 		return f.hold(t, taskResting, holdAfter)
 	}
 	f.end(t)
-	f.lead(t.node, targets)
+	f.lead(t.node, t.targets)
 	return nil
 }
 
@@ -76,6 +82,8 @@ type contribution[S any] struct {
 	// rev is the clock of the change, written tells whether the changed fields are in the store under it.
 	rev     int64
 	written bool
+	// sole says that nobody else was given a state that has older values.
+	sole bool
 }
 
 // apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
@@ -90,7 +98,12 @@ func (f *frame[S]) apply(c *contribution[S]) error {
 		}
 	} else {
 		for k, i := range c.changed {
-			f.fields[i].add(c.revision(k), c.by)
+			if c.sole {
+				f.replace(i, c.revision(k))
+				f.fields[i].by = c.by
+			} else {
+				f.fields[i].add(c.revision(k), c.by)
+			}
 		}
 	}
 	f.state, f.clock = next, max(f.clock, c.rev)
@@ -126,7 +139,7 @@ func (f *frame[S]) applyTo(next *S, c *contribution[S]) error {
 			f.fields[i].add(revisions[k], c.by)
 		}
 		if c.written && !revisions[k].saved { // what was written is not what it became; a large one is written again
-			f.fields[i].gone = append(f.fields[i].gone, c.rev)
+			f.removeValue(i, c.rev)
 		}
 	}
 	return nil
@@ -181,6 +194,23 @@ func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (me
 	return f.merge.apply(was, a, b)
 }
 
+// replace makes this the only value of a field that is still needed. It is called with the lock held.
+func (f *frame[S]) replace(i int, newest revision) {
+	revs := &f.fields[i]
+	for _, rev := range revs.revs {
+		if rev.saved && rev.clock != newest.clock {
+			f.removeValue(i, rev.clock)
+		}
+	}
+	clear(revs.revs)
+	revs.revs = append(revs.revs[:0], newest)
+}
+
+// removeValue takes the part of a value away. It is called with the lock held.
+func (f *frame[S]) removeValue(i int, clock int64) {
+	f.remove(f.flow.shape.fields[i].partName(clock, f.names.Place))
+}
+
 // prune forgets the values that neither the state nor a task needs. It is called with the lock held.
 func (f *frame[S]) prune() {
 	for i := range f.fields {
@@ -190,13 +220,7 @@ func (f *frame[S]) prune() {
 			continue
 		}
 		if len(f.tasks) == 0 {
-			for _, rev := range revs.revs[:last] {
-				if rev.saved {
-					revs.gone = append(revs.gone, rev.clock)
-				}
-			}
-			revs.revs[0] = revs.revs[last]
-			revs.revs = revs.revs[:1]
+			f.replace(i, revs.revs[last])
 			continue
 		}
 		needed := func(clock int64) bool {
@@ -207,7 +231,7 @@ func (f *frame[S]) prune() {
 				return false
 			}
 			if rev.saved {
-				revs.gone = append(revs.gone, rev.clock)
+				f.removeValue(i, rev.clock)
 			}
 			return true
 		})

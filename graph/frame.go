@@ -43,6 +43,22 @@ type frame[S any] struct {
 	dirty   bool
 	changed []*task[S]
 	listed  bool
+	// room is for what there is in most frames: few of everything.
+	room struct {
+		next  [1]int
+		tasks [3][1]*task[S]
+		task  task[S]
+	}
+}
+
+func newFrame[S any](fl *Flow[S], s *session, place, address string) *frame[S] {
+	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Host: s, Place: place, Address: address}, listed: true}
+	f.next = f.room.next[:0]
+	f.tasks, f.runs, f.changed = f.room.tasks[0][:0], f.room.tasks[1][:0], f.room.tasks[2][:0]
+	f.spare = &f.room.task
+	f.fields = make([]fieldRevs, len(fl.shape.fields))
+	f.visits = make([]int, len(fl.nodes))
+	return f
 }
 
 // lock is for what happens between steps: then nothing but a save that stages the frame can come in between, and without a
@@ -88,9 +104,12 @@ func (f *frame[S]) list() {
 // fieldRevs are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
 type fieldRevs struct {
 	revs []revision
-	gone []int64 // in the store, and no longer needed
-	by   string  // the node that wrote the newest
+	by   string // the node that wrote the newest
+	room [1]revision
 }
+
+// reset makes these the only values.
+func (r *fieldRevs) reset(revs ...revision) { r.revs = append(r.room[:0], revs...) }
 
 // revision is one value of a field. data is its JSON if that is known already; saved is true if it has a part of its own in
 // the store. A small value has none: it stands in the frame's part, and its data is kept for the next time that is written.
@@ -135,10 +154,13 @@ type task[S any] struct {
 	// result, changed, data and rev are what a node that has finished left, until its step is over.
 	result  *S
 	changed []int
-	few     [4]int // room for changed
+	few     [2]int // room for changed
 	data    [][]byte
 	rev     int64
 	written bool // the result is in the store
+	// targets is where the result leads, if routed.
+	targets []int
+	routed  bool
 	// signals are what the task waits for, if it began to in this execution.
 	signals []*visit.Signal
 	dirty   bool
@@ -160,8 +182,16 @@ func (f *frame[S]) framePlace() string { return f.names.Place }
 // remove stages the removal of parts. It is called with the lock held.
 func (f *frame[S]) remove(parts ...string) {
 	for _, part := range parts {
-		f.pending = append(f.pending, change{part: part})
+		f.stageLater(change{part: part})
 	}
+}
+
+// stageLater notes what the next save has to change. It is called with the lock held.
+func (f *frame[S]) stageLater(changes ...change) {
+	if f.pending == nil {
+		f.pending = make([]change, 0, 4)
+	}
+	f.pending = append(f.pending, changes...)
 }
 
 // start puts the frame at its beginning.
@@ -172,13 +202,9 @@ func (f *frame[S]) start(input S) error {
 	}
 	f.state = &state
 	f.clock = 1
-	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
-	first := make([]revision, len(f.fields))
 	for i := range f.fields {
-		first[i].clock = 1
-		f.fields[i].revs = first[i : i+1 : i+1]
+		f.fields[i].reset(revision{clock: 1})
 	}
-	f.visits = make([]int, len(f.flow.nodes))
 	f.touch()
 	targets, err := f.follow(atEnd, f.state)
 	if err != nil {
@@ -331,13 +357,12 @@ func (f *frame[S]) lead(from int, targets []int) {
 	}
 }
 
-// advance makes tasks of the nodes that nothing under way can lead to any more.
+// advance makes tasks of the nodes that nothing under way can lead to any more. It is called with the lock held, or before
+// anybody else knows the frame.
 func (f *frame[S]) advance() error {
 	if len(f.next)+len(f.again) == 0 {
 		return nil
 	}
-	f.lock()
-	defer f.unlock()
 	f.touch()
 	if len(f.tasks) == 0 && len(f.next)+len(f.again) == 1 {
 		n := append(f.next, f.again...)[0]
@@ -383,15 +408,21 @@ func (f *frame[S]) underWay() (under, ahead nodeSet) {
 	return under, ahead
 }
 
+// newTask returns a task for use, perhaps one that is over.
+func (f *frame[S]) newTask() *task[S] {
+	t := f.spare
+	if t == nil {
+		return new(task[S])
+	}
+	f.spare = nil
+	return t
+}
+
 // begin makes a task. It is called with the lock held.
 func (f *frame[S]) begin(n int) error {
 	f.visits[n]++
 	f.seq++
-	t := f.spare
-	if t == nil {
-		t = new(task[S])
-	}
-	f.spare = nil
+	t := f.newTask()
 	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, listed: t.listed}
 	f.touchTask(t)
 	f.tasks = append(f.tasks, t)

@@ -73,7 +73,7 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 			return f.reopen(t, r, err)
 		}
 	}
-	f.keep(r.Settle(visit.Answered), nil)
+	f.settle(r, visit.Answered)
 	t.at, t.base = f.clock, f.state
 	f.touchTask(t)
 	if t.status == taskHeld {

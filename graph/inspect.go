@@ -73,7 +73,7 @@ func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, ans
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
 func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask) (*S, error) {
-	f := &frame[S]{flow: fl, names: visit.Frame{Place: frameAt, Address: fl.name}, listed: true}
+	f := newFrame(fl, nil, frameAt, fl.name)
 	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)

@@ -22,17 +22,43 @@ type ledger struct {
 	packed  []store.Part
 	size    int
 	stale   bool                    // the pack in the store is not the one here
+	saved   []byte                  // the pack in the store
 	alone   few.Map[string, bool]   // the parts that stand alone
 	changes few.Map[string, []byte] // of those, the ones that the next save changes; nil removes
 	loaded  map[string][]byte       // what stood alone when the run was loaded, until alone has it
 }
 
-// load begins with what was read from the store.
-func (l *ledger) load(saved *checkpoint) {
-	l.packed, l.loaded = slices.Clone(saved.packed), saved.alone // what was loaded stays as it is
+// newLedger begins with what was read from the store, if anything was.
+func newLedger(read *checkpoint) *ledger {
+	l := &ledger{packed: make([]store.Part, 0, 4)}
+	if read != nil {
+		l.packed, l.saved, l.loaded = append(l.packed, read.packed...), read.pack, read.alone
+		l.measure()
+	}
+	return l
+}
+
+func (l *ledger) measure() {
+	l.size = 0
 	for _, part := range l.packed {
 		l.size += sizeOf(part.Name, part.Data)
 	}
+}
+
+// forget gives up what was not saved.
+func (l *ledger) forget() {
+	l.packed, l.stale = nil, false
+	if l.saved != nil {
+		in := jsonlite.NewReader(l.saved)
+		_ = new(head).decode(in, func(name string) { // it cannot fail: it was written or read here
+			l.packed = append(l.packed, store.Part{Name: name, Data: in.Raw()})
+		})
+	}
+	l.measure()
+	for name := range l.changes.All() {
+		l.alone.Set(name, true) // it may be in the store, and must not be in the pack as well
+	}
+	l.changes.Clear()
 }
 
 func sizeOf(name string, data []byte) int { return len(name) + len(data) }
@@ -78,7 +104,7 @@ func (l *ledger) delta(h *head) store.Delta {
 	var delta store.Delta
 	if l.stale {
 		delta.Put = append(make([]store.Part, 0, 1+l.changes.Len()), store.Part{Name: partRun, Data: l.pack(h)})
-		l.stale = false
+		l.saved, l.stale = delta.Put[0].Data, false
 	}
 	for part, data := range l.changes.All() {
 		if data == nil {

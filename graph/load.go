@@ -14,7 +14,7 @@ import (
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
 func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
-	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Place: place, Address: address}, listed: true}
+	f := newFrame(fl, s, place, address)
 	var err error
 	if s.loaded != nil && s.loaded.at(place).frame != nil {
 		err = f.load(s.loaded)
@@ -90,7 +90,6 @@ func (f *frame[S]) loadNext(sf *savedFrame) error {
 }
 
 func (f *frame[S]) loadVisits(saved []savedVisits) {
-	f.visits = make([]int, len(f.flow.nodes))
 	for _, v := range saved {
 		if n, ok := f.flow.index[v.Node]; ok {
 			f.visits[n] = v.Times
@@ -156,8 +155,6 @@ type stateLoader[S any] struct {
 // fields sets up the frame's fields. Those that this program does not know are kept for one that does.
 func (l *stateLoader[S]) fields() error {
 	f := l.frame
-	f.fields = make([]fieldRevs, len(f.flow.shape.fields))
-	all := make([]revision, 0, 2*len(f.fields)) // room for the revisions of all fields: most have one
 	for _, sf := range l.frameSaved.Fields {
 		if len(sf.Revs) == 0 {
 			return fmt.Errorf("%w: %s: field %q has no value", ErrCorrupt, f.names.Address, sf.Name)
@@ -168,13 +165,11 @@ func (l *stateLoader[S]) fields() error {
 			continue
 		}
 		f.fields[i].by = sf.By
-		start := len(all)
-		all = append(all, sf.Revs...)
-		f.fields[i].revs = all[start:len(all):len(all)]
+		f.fields[i].reset(sf.Revs...)
 	}
 	for i := range f.fields {
 		if f.fields[i].revs == nil { // the field is new in this program
-			f.fields[i].revs = []revision{{clock: 1}}
+			f.fields[i].reset(revision{clock: 1})
 			f.touch()
 		}
 	}
@@ -307,7 +302,8 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 		if !ok {
 			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(st.Node)))
 		}
-		t := &task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
+		t := f.newTask()
+		*t = task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
 		f.seq = max(f.seq, t.seq)
 		var err error
 		if t.base, err = loader.at(t.at); err != nil {

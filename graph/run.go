@@ -30,10 +30,10 @@ type options struct {
 	twice      []string // interrupts that were answered more than once
 }
 
-func newOptions(list []Option) options {
-	o := options{clock: time.Now}
+func newOptions(list []Option) *options {
+	o := &options{clock: time.Now}
 	for _, option := range list {
-		option(&o)
+		option(o)
 	}
 	return o
 }
@@ -160,7 +160,7 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 }
 
 // open loads a run of this graph.
-func (fl *Flow[S]) open(ctx context.Context, run string, o options) (*session, error) {
+func (fl *Flow[S]) open(ctx context.Context, run string, o *options) (*session, error) {
 	if o.store == nil {
 		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
 	}

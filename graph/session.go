@@ -23,25 +23,23 @@ import (
 // Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
 // meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
 type session struct {
-	options
+	*options
 	naming sync.Once
 	run    string
-	loaded *checkpoint            // nil for a new run
-	places few.Map[string, about] // what was open, and what is answered now, at and below each place
+	loaded *checkpoint             // nil for a new run
+	places *few.Map[string, about] // what was open, and what is answered now, at and below each place
 
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the rest
 	head   head
-	// version is that of the last save, staged what changed since, headed whether the head did.
+	// version is that of the last save, ledger what changed since. It is nil without a store.
 	version  int64
-	staged   []change
-	headed   bool
-	ledger   ledger
+	ledger   *ledger
 	frames   []stager          // at work
 	few      [2]stager         // room for them
 	journals map[string]string // the visits of journal parts that were written
 	changed  []stager          // of these, the ones that have something to stage
-	records  few.Map[string, *visit.Record]
+	records  *few.Map[string, *visit.Record]
 	bad      []*fermata.AnswerError
 	broken   error
 }
@@ -61,11 +59,13 @@ type stager interface {
 
 var _ visit.Host = (*session)(nil)
 
-func newSession(o options, run string, loaded *checkpoint) *session {
+func newSession(o *options, run string, loaded *checkpoint) *session {
 	s := &session{options: o, run: run, loaded: loaded}
+	if o.store != nil {
+		s.ledger = newLedger(loaded)
+	}
 	if loaded != nil {
-		s.version, s.head, s.records = loaded.version, loaded.head, loaded.byID
-		s.ledger.load(loaded)
+		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.byID
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func (s *session) Fresh(place string) bool {
 
 // survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
 func (s *session) survey() {
-	s.places.Clear()
+	s.places = new(few.Map[string, about])
 	open := make([]*visit.Record, 0, s.records.Len())
 	for _, r := range s.records.All() {
 		if r.Status == visit.Open || r.Fresh {
@@ -146,7 +146,9 @@ func (s *session) put(changes ...change) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.staged = append(s.staged, changes...)
+	for _, c := range changes {
+		s.ledger.set(c)
+	}
 }
 
 func (s *session) join(f stager) {
@@ -182,7 +184,7 @@ func (s *session) setStatus(status Status, failure error) {
 	if failure != nil {
 		s.head.Error = failure.Error()
 	}
-	s.headed = true
+	s.ledger.stale = true
 }
 
 // keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
@@ -192,8 +194,28 @@ func (s *session) keep(r *visit.Record, info any) change {
 	if info != nil {
 		r.Info = info
 	}
+	s.remember(r)
+	return change{r.Part(), r.Encode()}
+}
+
+// settle remembers how an interrupt ended, and returns its stored form.
+func (s *session) settle(r *visit.Record, status visit.Status) change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Status != status {
+		r.Status = status
+	}
+	s.remember(r)
+	settled := r.Settled(status)
+	return change{r.Part(), settled.Encode()}
+}
+
+// remember is called with the lock held.
+func (s *session) remember(r *visit.Record) {
+	if s.records == nil {
+		s.records = new(few.Map[string, *visit.Record])
+	}
 	s.records.Set(r.ID, r)
-	return change{partInterrupt + r.ID, r.Encode()}
 }
 
 // show remembers what an interrupt asks, as a Go value.
@@ -256,13 +278,6 @@ func (s *session) take() (store.Delta, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.staged {
-		s.ledger.set(c)
-	}
-	clear(s.staged)
-	s.staged = s.staged[:0]
-	s.ledger.stale = s.ledger.stale || s.headed
-	s.headed = false
 	return s.ledger.delta(&s.head), nil
 }
 
@@ -444,7 +459,7 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 		}
 	}
 	slices.SortFunc(open, visit.Compare)
-	view := viewer{session: s, root: root, seen: make(map[string]*fermata.InterruptCtx)}
+	view := viewer{session: s, root: root}
 	list := make([]*fermata.InterruptCtx, 0, len(open))
 	for _, r := range open {
 		list = append(list, view.interrupt(r))
@@ -456,5 +471,6 @@ func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames, s.changed, s.staged = nil, nil, nil
+	s.frames, s.changed = nil, nil
+	s.ledger.forget()
 }

@@ -10,6 +10,7 @@ func (f *frame[S]) stage() error {
 	if f.gone {
 		return nil // what is left of it has been removed with the visit that it was in
 	}
+	f.stageLater()
 	changes := f.pending
 	var err error
 	for _, t := range f.changed {
@@ -103,10 +104,6 @@ func (f *frame[S]) live() int {
 // are gone.
 func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
 	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
-	for _, clock := range revs.gone {
-		changes = append(changes, change{part: fd.partName(clock, f.names.Place)})
-	}
-	revs.gone = nil
 	for k := range revs.revs {
 		rev := &revs.revs[k]
 		if rev.saved {
@@ -148,9 +145,6 @@ func (f *frame[S]) discard() []change {
 	changes := append(f.pending, change{part: partFrame + f.names.Place})
 	for i := range f.fields {
 		fd := &f.flow.shape.fields[i]
-		for _, clock := range f.fields[i].gone {
-			changes = append(changes, change{part: fd.partName(clock, f.names.Place)})
-		}
 		for _, rev := range f.fields[i].revs {
 			if rev.saved {
 				changes = append(changes, change{part: fd.partName(rev.clock, f.names.Place)})

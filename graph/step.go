@@ -25,6 +25,9 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 	} else {
 		failure = errors.Join(safely.InParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
 	}
+	failure = join(failure, f.route())
+	f.lock()
+	defer f.unlock()
 	failure = join(failure, f.commit())
 	return join(failure, f.advance())
 }
@@ -35,7 +38,7 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	n := f.flow.nodes[t.node]
 	e := new(entry[S])
 	v, out := &e.visit, &e.out
-	v.Init(f.sess, &f.names, f.flow.segments[t.node], t.visit, t.attempt)
+	v.Init(&f.names, &f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded.at(t.place)
 		v.Restore(t.place, saved.records, saved.journal)
@@ -116,7 +119,21 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 
 // keep stages an interrupt. It is called with the lock held.
 func (f *frame[S]) keep(r *visit.Record, info any) {
-	f.pending = append(f.pending, f.sess.keep(r, info))
+	f.stageLater(f.sess.keep(r, info))
+}
+
+// settle stages an interrupt that nobody can answer any more. It is called with the lock held.
+func (f *frame[S]) settle(r *visit.Record, status visit.Status) {
+	f.stageLater(f.sess.settle(r, status))
+}
+
+// withdraw stages interrupts of graphs that the node of this frame gave up. What still runs there keeps its own records. It is
+// called with the lock held.
+func (f *frame[S]) withdraw(open []*visit.Record) {
+	for _, r := range open {
+		settled := r.Settled(visit.Withdrawn)
+		f.keep(&settled, nil)
+	}
 }
 
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
@@ -127,12 +144,11 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mine := make(map[string]bool)
-	place := f.placeOf(t)
+	place := v.Place()
+	t.place = place
 	abandoned, parts := f.sess.abandoned(place, signals)
 	f.remove(parts...)
-	for _, r := range abandoned {
-		f.keep(r.Settle(visit.Withdrawn), nil)
-	}
+	f.withdraw(abandoned)
 	for _, s := range signals {
 		r := s.Record
 		if !visit.Below(r.Visit, place) {
@@ -147,15 +163,13 @@ func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) er
 		if r.Kind == "" && !r.Composite {
 			return unanswered(r)
 		}
-		r.Status = visit.Withdrawn
-		f.keep(r.Settle(visit.Withdrawn), nil)
+		f.settle(r, visit.Withdrawn)
 	}
 	for _, r := range v.Unused() {
 		if r.Fresh {
 			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrStale)}})
 		}
-		r.Status = visit.Withdrawn
-		f.keep(r.Settle(visit.Withdrawn), nil)
+		f.settle(r, visit.Withdrawn)
 	}
 	for r := range v.Records() {
 		if r.Fresh && r.Status != visit.Withdrawn {
@@ -206,14 +220,12 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 		if err != nil {
 			return err
 		}
-		f.keep(r.Settle(status), nil)
+		f.settle(r, status)
 	}
 	f.remove(v.Parts()...)
 	changes, open := f.sess.inside(f.placeOf(t))
-	f.pending = append(f.pending, changes...)
-	for _, r := range open { // of a graph that the node gave up
-		f.keep(r.Settle(visit.Withdrawn), nil)
-	}
+	f.stageLater(changes...)
+	f.withdraw(open)
 	return nil
 }
 

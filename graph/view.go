@@ -3,8 +3,10 @@ package graph
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -12,11 +14,11 @@ import (
 type viewer struct {
 	session *session
 	root    subgraph
-	seen    map[string]*fermata.InterruptCtx // by interrupt id or, for a graph, by address
+	seen    few.Map[string, *fermata.InterruptCtx] // by interrupt id or, for a graph, by address
 }
 
 func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
-	if ic := v.seen[r.ID]; ic != nil {
+	if ic := v.seen.Get(r.ID); ic != nil {
 		return ic
 	}
 	address, err := fermata.ParseAddress(r.Address)
@@ -27,11 +29,11 @@ func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
 	if ic.Info == nil {
 		ic.Info = v.stored(r)
 	}
-	v.seen[r.ID] = ic
+	v.seen.Set(r.ID, ic)
 	if parent := v.session.records.Get(r.Parent); parent != nil {
 		ic.Parent = v.interrupt(parent)
 	} else {
-		ic.Parent = v.around(address)
+		ic.Parent = v.around(address, r.Address)
 	}
 	return ic
 }
@@ -53,22 +55,24 @@ func (v *viewer) stored(r *visit.Record) (info any) {
 	return info
 }
 
-// around is the graph that a place is in: the address up to the node that holds the graph, or the outermost graph itself.
-func (v *viewer) around(address fermata.Address) *fermata.InterruptCtx {
+// around is the graph that a place is in: the address up to the node that holds the graph, or the outermost graph itself. text
+// is the address as a text.
+func (v *viewer) around(address fermata.Address, text string) *fermata.InterruptCtx {
 	last := len(address) - 1
 	for last >= 0 && address[last].Type != fermata.SegmentNode && address[last].Type != fermata.SegmentHold {
 		last--
+		text, _ = cutPlace(text)
 	}
 	if last <= 0 {
 		return nil
 	}
-	outer := address[:last]
-	text := outer.String()
-	if ic := v.seen[text]; ic != nil {
+	outer := slices.Clip(address[:last])
+	text, _ = cutPlace(text)
+	if ic := v.seen.Get(text); ic != nil {
 		return ic
 	}
 	ic := &fermata.InterruptCtx{Address: outer}
-	v.seen[text] = ic
-	ic.Parent = v.around(outer)
+	v.seen.Set(text, ic)
+	ic.Parent = v.around(outer, text)
 	return ic
 }

@@ -9,10 +9,12 @@ import "iter"
 // many is from how many entries on a list is slower to look through than a map.
 const many = 9
 
-// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use.
+// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use; once it was used it must
+// not be copied. A nil map can be read, and is empty.
 type Map[K comparable, V any] struct {
 	entries []entry[K, V]
-	index   map[K]int // nil as long as there are few
+	room    [2]entry[K, V] // for the first entries
+	index   map[K]int      // nil as long as there are few
 }
 
 type entry[K comparable, V any] struct {
@@ -21,9 +23,17 @@ type entry[K comparable, V any] struct {
 }
 
 // Len is how many there are.
-func (m *Map[K, V]) Len() int { return len(m.entries) }
+func (m *Map[K, V]) Len() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.entries)
+}
 
 func (m *Map[K, V]) find(key K) int {
+	if m == nil {
+		return -1
+	}
 	if m.index != nil {
 		if i, ok := m.index[key]; ok {
 			return i
@@ -52,12 +62,23 @@ func (m *Map[K, V]) Lookup(key K) (value V, ok bool) {
 	return value, false
 }
 
+// Find returns where the value of a key is kept, until the next call that changes the map, or nil.
+func (m *Map[K, V]) Find(key K) *V {
+	if i := m.find(key); i >= 0 {
+		return &m.entries[i].value
+	}
+	return nil
+}
+
 // At returns where the value of a key is kept, until the next call that changes the map. A key that is not there is added.
 func (m *Map[K, V]) At(key K) *V {
 	if i := m.find(key); i >= 0 {
 		return &m.entries[i].value
 	}
 	i := len(m.entries)
+	if m.entries == nil {
+		m.entries = m.room[:0]
+	}
 	m.entries = append(m.entries, entry[K, V]{key: key})
 	if m.index != nil {
 		m.index[key] = i
@@ -82,7 +103,7 @@ func (m *Map[K, V]) Clear() {
 // All lists keys and values in the order in which the keys came. The map must not be changed meanwhile.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		for i := range m.entries {
+		for i := range m.Len() {
 			if !yield(m.entries[i].key, m.entries[i].value) {
 				return
 			}

@@ -8,6 +8,16 @@ import (
 	"github.com/fermata-go/fermata/internal/few"
 )
 
+func TestMap_NilIsEmpty(t *testing.T) {
+	var m *few.Map[int, int]
+	for range m.All() {
+		t.Error("there is something in it")
+	}
+	if m.Len() != 0 || m.Get(1) != 0 || m.Find(1) != nil {
+		t.Error("it is not empty")
+	}
+}
+
 func TestMap_IsAMapOfFewAndOfMany(t *testing.T) {
 	for _, size := range []int{0, 1, 8, 9, 10, 1000} {
 		var m few.Map[int, int]

@@ -7,6 +7,7 @@ package jsonlite
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,13 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
+// allPlain reports whether eight bytes are all plain. A byte that is below ' ', '"' or '\\' borrows from its top bit in one of
+// the differences, and one that is not ASCII has it set.
+func allPlain(x uint64) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	return ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones)|x)&tops == 0
+}
+
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
@@ -34,6 +42,13 @@ func AppendString(dst []byte, s string) []byte {
 		c := s[i]
 		if plain[c] {
 			i++
+			for ; i+8 <= len(s); i += 8 { // texts of users are long, and nearly all of their bytes are plain
+				x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+					uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+				if !allPlain(x) {
+					break
+				}
+			}
 			continue
 		}
 		if c >= utf8.RuneSelf {
@@ -247,6 +262,14 @@ func (r *Reader) space() {
 
 // accept skips c if it comes next.
 func (r *Reader) accept(c byte) bool {
+	if r.pos < len(r.data) && r.data[r.pos] == c { // what is written here has no spaces
+		r.pos++
+		return true
+	}
+	return r.acceptSpaced(c)
+}
+
+func (r *Reader) acceptSpaced(c byte) bool {
 	r.space()
 	if r.pos < len(r.data) && r.data[r.pos] == c {
 		r.pos++
@@ -298,12 +321,15 @@ func (r *Reader) Array(item func()) {
 
 // String reads a string.
 func (r *Reader) String() string {
-	raw := r.quoted()
+	raw, plain := r.quoted()
 	if r.err != nil {
 		return ""
 	}
-	escape := bytes.IndexByte(raw, '\\')
-	if escape < 0 && utf8.Valid(raw) {
+	escape := -1
+	if !plain {
+		escape = bytes.IndexByte(raw, '\\')
+	}
+	if plain || escape < 0 && utf8.Valid(raw) {
 		return r.stringAt(r.pos-1-len(raw), r.pos-1)
 	}
 	if text, ok := unescape(raw, escape); ok {
@@ -343,28 +369,36 @@ func unescape(raw []byte, i int) (string, bool) {
 	return text.String(), utf8.ValidString(text.String())
 }
 
-// quoted returns what stands between the quotes of the string that comes next, and skips it.
-func (r *Reader) quoted() []byte {
+// quoted returns what stands between the quotes of the string that comes next, and skips it. It is plain if it means just
+// what is written there.
+func (r *Reader) quoted() (raw []byte, isPlain bool) {
 	r.expect('"')
+	isPlain = true
 	for i := r.pos; i < len(r.data); i++ {
-		c := r.data[i]
-		if plain[c] {
-			continue
+		for i+8 <= len(r.data) && allPlain(binary.LittleEndian.Uint64(r.data[i:])) {
+			i += 8
 		}
-		switch {
+		for i < len(r.data) && plain[r.data[i]] {
+			i++
+		}
+		if i == len(r.data) {
+			break
+		}
+		switch c := r.data[i]; {
 		case c == '"':
-			raw := r.data[r.pos:i]
+			raw = r.data[r.pos:i]
 			r.pos = i + 1
-			return raw
+			return raw, isPlain
 		case c == '\\':
 			i++
 		case c < ' ':
 			r.Fail()
-			return nil
+			return nil, false
 		}
+		isPlain = false
 	}
 	r.Fail()
-	return nil
+	return nil, false
 }
 
 // Int reads a whole number.

@@ -26,8 +26,9 @@ func (r *Record) Encode() []byte {
 	return o.End()
 }
 
-// Decode reads what Encode wrote. Members it does not know are passed over.
-func (r *Record) Decode(in *jsonlite.Reader) {
+// Decode reads what Encode wrote, from the part of that name. Members it does not know are passed over.
+func (r *Record) Decode(part string, in *jsonlite.Reader) {
+	r.part = part
 	in.Object(func(name string) {
 		switch name {
 		case "id":

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
@@ -40,31 +39,39 @@ type Record struct {
 	Key   string
 	Kind  string
 	// Data is the question, State what the asking code wants back when it goes on.
-	Data  json.RawMessage
-	State json.RawMessage
-	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
-	Composite bool
-	Parent    string
-	Status    Status
+	Data   json.RawMessage
+	State  json.RawMessage
+	Status Status
 	// Seq is the order in which one place asked its questions.
 	Seq int
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
 	Answer json.RawMessage
 	Fresh  bool
+	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
+	Composite bool
+	Parent    string
 
-	// Info is the question as the Go value that was asked, if it was asked in this process. It is not stored.
-	Info any
-
-	// used tells whether the current entry got the answer. It is not stored.
+	// What follows is not stored. used tells whether the current entry got the answer, part is what Part returns.
 	used bool
+	part string
+	// Info is the question as the Go value that was asked, if it was asked in this process.
+	Info any
+}
+
+// Part is the name of the part that the record is kept in. It is for one caller at a time.
+func (r *Record) Part() string {
+	if r.part == "" {
+		r.part = "interrupt " + r.ID
+	}
+	return r.part
 }
 
 // Place is where the record stands within the run.
 func (r *Record) Place() string { return Join(r.Visit, r.Rel) }
 
-// Settle returns the record without what only an open one needs: after it is settled it only serves to say so.
-func (r *Record) Settle(status Status) *Record {
-	return &Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq}
+// Settled is the record without what only an open one needs: after it is settled it only serves to say so.
+func (r *Record) Settled(status Status) Record {
+	return Record{ID: r.ID, Address: r.Address, Visit: r.Visit, Rel: r.Rel, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
 }
 
 // Signal is the error that stops a node: the wish to wait here.
@@ -373,7 +380,7 @@ func (v *Visit) Swallowed(returned []*Signal) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.mem.handed {
-		if _, ok := known.Lookup(r); !ok {
+		if !among(r, returned, known) {
 			return swallowed(r)
 		}
 	}
@@ -384,11 +391,20 @@ func swallowed(r *Record) error {
 	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
 }
 
-func recordsOf(signals []*Signal) (known few.Map[*Record, struct{}]) {
+// recordsOf returns the records of signals as a set, nil for one signal, which among looks at itself.
+func recordsOf(signals []*Signal) map[*Record]bool {
+	if len(signals) <= 1 {
+		return nil
+	}
+	known := make(map[*Record]bool, len(signals))
 	for _, s := range signals {
-		known.At(s.Record)
+		known[s.Record] = true
 	}
 	return known
+}
+
+func among(r *Record, signals []*Signal, known map[*Record]bool) bool {
+	return known[r] || len(signals) == 1 && signals[0].Record == r
 }
 
 // Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
@@ -419,7 +435,7 @@ func (v *Visit) Left(returned []*Signal) []*Record {
 	known := recordsOf(returned)
 	var left []*Record
 	for r := range v.Records() {
-		if _, ok := known.Lookup(r); !ok && r.Status == Open {
+		if r.Status == Open && !among(r, returned, known) {
 			left = append(left, r)
 		}
 	}

@@ -53,24 +53,25 @@ type Host interface {
 	Fresh(place string) bool
 }
 
-// Frame is a graph at work: its place within the run, and its address as people see it.
-type Frame struct{ Place, Address string }
+// Frame is a graph at work: who runs it, its place within the run, and its address as people see it.
+type Frame struct {
+	Host           Host
+	Place, Address string
+}
 
-// Visit is one stay of a run at one node.
+// Visit is one stay of a run at one node. There is one for every node that is entered, so it is kept small.
 type Visit struct {
-	Host Host
+	*Frame
+	node  *string // the node's segment, which the flow keeps
+	entry entry
+	mem   *memory // nil while there is nothing to remember: most visits neither ask nor do
+
 	// Attempt counts how often this visit ended with a plain error.
 	Attempt int
 
-	frame  *Frame
-	node   string // the node's segment
-	number int
-	root   Scope
-	entry  scoped
-
-	mu    sync.Mutex
-	ended bool
-	mem   *memory // nil while there is nothing to remember: most visits neither ask nor do
+	mu     sync.Mutex
+	ended  bool
+	number int32
 }
 
 // memory is what a visit knows, and what its current entry has used of that.
@@ -88,9 +89,9 @@ type memory struct {
 type slot struct{ rel, key string }
 
 // Init makes a zero Visit one without a past: the nth of a node, which is named by its segment.
-func (v *Visit) Init(host Host, frame *Frame, node string, number, attempt int) {
-	v.Host, v.Attempt, v.frame, v.node, v.number = host, attempt, frame, node, number
-	v.root.Visit = v
+func (v *Visit) Init(frame *Frame, node *string, number, attempt int) {
+	v.Frame, v.node, v.number, v.Attempt = frame, node, int32(number), attempt
+	v.entry.root.Visit = v
 }
 
 // Restore gives the visit back what an earlier execution saved under place. It is called before Enter.
@@ -114,8 +115,8 @@ func (m *memory) remember(r *Record) { m.records.Set(slot{r.Rel, r.Key}, r) }
 
 // Enter returns the context for the node's code, and the scope it stands for. It is called once.
 func (v *Visit) Enter(ctx context.Context) (context.Context, *Scope) {
-	v.entry = scoped{ctx, &v.root}
-	return &v.entry, &v.root
+	v.entry.Context = ctx
+	return &v.entry, &v.entry.root
 }
 
 // Place names the visit within the run.
@@ -129,7 +130,7 @@ func (v *Visit) Place() string {
 func (v *Visit) placed() string {
 	m := v.memory()
 	if m.place == "" {
-		m.place = PlaceOf(v.frame.Place, v.node, v.number)
+		m.place = PlaceOf(v.Frame.Place, *v.node, int(v.number))
 	}
 	return m.place
 }
@@ -143,7 +144,7 @@ func PlaceOf(frame, node string, number int) string {
 }
 
 // Address is that of the node, as people see it.
-func (v *Visit) Address() string { return Join(v.frame.Address, v.node) }
+func (v *Visit) Address() string { return Join(v.Frame.Address, *v.node) }
 
 // Parts lists the names of the journal parts that the visit holds.
 func (v *Visit) Parts() []string {
@@ -197,6 +198,19 @@ func (c *scoped) Value(key any) any {
 		return c.scope
 	}
 	return c.Context.Value(key)
+}
+
+// entry is the context of a node's code, with the scope that it stands for.
+type entry struct {
+	context.Context
+	root Scope
+}
+
+func (e *entry) Value(key any) any {
+	if key == (contextKey{}) {
+		return &e.root
+	}
+	return e.Context.Value(key)
 }
 
 // With returns a context that stands for the scope.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,28 +17,43 @@ const segmentModel fermata.SegmentType = "model"
 func (s *stage) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message)) (Message, error) {
 	var response *Response
 	segment := fermata.Segment{Type: segmentModel, ID: number}
-	message, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (Message, error) {
+	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (reply, error) {
 		if err := s.meter.beforeModel(ctx, s.agent.Name()); err != nil {
-			return Message{}, err
+			return reply{}, err
 		}
+		answered := false
+		defer func() {
+			if !answered {
+				s.meter.noAnswer()
+			}
+		}()
 		request, err := prepare(ctx)
 		if err != nil {
-			return Message{}, err
+			return reply{}, err
 		}
 		if response, err = s.ask(ctx, m, request); err != nil {
-			return Message{}, err
+			return reply{}, err
 		}
-		response.Message.Role, response.Message.Agent = RoleAssistant, s.agent.Name()
 		response.Message.repair()
 		if tidy != nil {
 			tidy(&response.Message)
 		}
-		return response.Message, s.meter.countModel(ctx, response)
+		answered = true
+		said := response.Message
+		return reply{said.Text, said.ToolCalls, said.Opaque}, s.meter.countModel(ctx, response)
 	})
+	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: kept.Text, ToolCalls: kept.Calls, Opaque: kept.Opaque}
 	if err == nil && response != nil {
 		s.emit(Said{Message: message, Usage: response.Usage, Model: response.Model, Finish: response.Finish})
 	}
 	return message, err
+}
+
+// reply is what is kept of an answer. Who said it is told by its place.
+type reply struct {
+	Text   string          `json:"text,omitempty"`
+	Calls  []ToolCall      `json:"calls,omitempty"`
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
 var errNoResponse = errors.New("agent: the model's stream ended without an answer")

@@ -28,6 +28,7 @@ func (h *head) encode(o *jsonlite.Object) {
 
 // decode reads the head; part is called for each part that stands beside it, and must read it.
 func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
+	var short shortNames
 	in.Object(func(name string) {
 		switch name {
 		case "format":
@@ -41,7 +42,7 @@ func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
 		case "error":
 			h.Error = in.String()
 		case "parts":
-			in.Object(part)
+			in.Object(func(name string) { part(short.read(name)) })
 		default:
 			in.Raw()
 		}

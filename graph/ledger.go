@@ -2,6 +2,8 @@ package graph
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/jsonlite"
@@ -61,7 +63,8 @@ func (l *ledger) forget() {
 	l.changes.Clear()
 }
 
-func sizeOf(name string, data []byte) int { return len(name) + len(data) }
+// sizeOf is about what a part takes in the pack, where long names are shortened.
+func sizeOf(name string, data []byte) int { return min(len(name), 64) + len(data) }
 
 func (l *ledger) set(c change) {
 	fits := c.data != nil && sizeOf(c.part, c.data) <= packItem
@@ -121,10 +124,74 @@ func (l *ledger) pack(h *head) []byte {
 	o := jsonlite.NewObject()
 	h.encode(o)
 	o.Open("parts")
+	var short shortNames
 	for _, part := range l.packed {
-		o.AnyName(part.Name)
+		o.AnyName(short.write(part.Name))
 		o.Value(part.Data)
 	}
 	o.Close()
 	return o.End()
+}
+
+// shortNames spells the names of parts in a pack. Places that are deep inside each other have long names that begin alike, so a
+// name may say how much of the place it shares with the one before: "parked node:agent#1;agent:clerk" and then
+// "parked ^31;tool:book#1" for "parked node:agent#1;agent:clerk;tool:book#1". Without it, names would grow with the square of
+// the depth.
+type shortNames struct {
+	last string // the place of the part before
+	used []string
+}
+
+// worth is from how many shared bytes on a name is shortened.
+const worth = 16
+
+func (s *shortNames) write(name string) string {
+	kind, place, ok := strings.Cut(name, " ")
+	if !ok {
+		return name
+	}
+	n := sharedSegments(s.last, place)
+	s.last = place
+	if n < worth {
+		return name
+	}
+	short := kind + " ^" + strconv.Itoa(n) + place[n:]
+	if slices.Contains(s.used, short) { // of two places that look alike from where they stand, one is spelled out
+		return name
+	}
+	s.used = append(s.used, short)
+	return short
+}
+
+// sharedSegments is how many bytes the segments take that both places begin with.
+func sharedSegments(a, b string) int {
+	whole := 0
+	for n := 0; ; n++ {
+		endA, endB := n == len(a) || a[n] == ';', n == len(b) || b[n] == ';'
+		if endA && endB {
+			whole = n
+		}
+		if n == len(a) || n == len(b) || a[n] != b[n] {
+			return whole
+		}
+	}
+}
+
+// read is the inverse of write. A name that write cannot have written stays as it is, and is none of ours.
+func (s *shortNames) read(name string) string {
+	kind, place, ok := strings.Cut(name, " ")
+	if !ok {
+		return name
+	}
+	if rest, short := strings.CutPrefix(place, "^"); short {
+		end := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.Atoi(rest[:end])
+		if err != nil || n < worth || n > len(s.last) {
+			return name
+		}
+		place = s.last[:n] + rest[end:]
+		name = kind + " " + place
+	}
+	s.last = place
+	return name
 }

@@ -2,6 +2,7 @@ package visit
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
 )
@@ -10,7 +11,11 @@ import (
 func (r *Record) Encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("id", r.ID)
-	o.String("address", r.Address)
+	if node, ok := strings.CutSuffix(r.Address, ";"+r.Rel); ok { // the rest stands beside it
+		o.String("node", node)
+	} else {
+		o.String("address", r.Address)
+	}
 	o.String("visit", r.Visit)
 	o.String("rel", r.Rel)
 	o.String("key", r.Key)
@@ -29,10 +34,13 @@ func (r *Record) Encode() []byte {
 // Decode reads what Encode wrote, from the part of that name. Members it does not know are passed over.
 func (r *Record) Decode(part string, in *jsonlite.Reader) {
 	r.part = part
+	var node string
 	in.Object(func(name string) {
 		switch name {
 		case "id":
 			r.ID = in.String()
+		case "node":
+			node = in.String()
 		case "address":
 			r.Address = in.String()
 		case "visit":
@@ -63,4 +71,7 @@ func (r *Record) Decode(part string, in *jsonlite.Reader) {
 			in.Raw()
 		}
 	})
+	if node != "" {
+		r.Address = Join(node, r.Rel)
+	}
 }

@@ -1,6 +1,6 @@
 // Command bench measures Fermata's engine against Eino's, and against its own goals.
 //
-//	cd bench && go run .                       # everything, about a minute
+//	cd bench && go run .                       # everything, about two minutes
 //	go run . -scenario '^wait/' -rounds 50     # some of it, more carefully
 //	go run . -cpuprofile cpu.prof              # then: go tool pprof -tagfocus side=ours cpu.prof
 //	go test -run '^$' -bench 'Ours/^wait$/^1KiB$' -cpuprofile cpu.prof

@@ -41,8 +41,8 @@ func (s *einoStore) Set(_ context.Context, id string, data []byte) error {
 
 // eino is Eino with a graph that waits.
 type eino[I, O any] struct {
+	*einoStore
 	graph compose.Runnable[I, O]
-	store *einoStore
 	input I
 }
 
@@ -54,7 +54,7 @@ func newEino[I, O any](g *compose.Graph[I, O], input I) (*eino[I, O], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &eino[I, O]{graph: compiled, store: st, input: input}, nil
+	return &eino[I, O]{einoStore: st, graph: compiled, input: input}, nil
 }
 
 func (e *eino[I, O]) start(ctx context.Context, run string) ([]string, error) {
@@ -75,16 +75,16 @@ func (e *eino[I, O]) resume(ctx context.Context, run string, answers map[string]
 	return e.graph.Invoke(compose.BatchResumeWithData(ctx, answers), ignored, compose.WithCheckPointID(run))
 }
 
-func (e *eino[I, O]) size(_ context.Context, run string) (int, error) {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	return len(e.store.runs[run]), nil
+func (s *einoStore) size(_ context.Context, run string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs[run]), nil
 }
 
-func (e *eino[I, O]) forget(_ context.Context, run string) error {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	delete(e.store.runs, run)
+func (s *einoStore) forget(_ context.Context, run string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, run)
 	return nil
 }
 

@@ -45,7 +45,8 @@ func judge(measured []result, quick bool) []verdict {
 			verdicts = append(verdicts, rs.linear(form+"/64KiB", form+"/1MiB", 16)...)
 		}
 	}
-	return append(verdicts, rs.linearSize("nest/5", "nest/10", 2))
+	verdicts = append(verdicts, rs.linearSize("nest/5", "nest/10", 2))
+	return append(verdicts, rs.agents(quick)...)
 }
 
 // tenth: at most a tenth of Eino's CPU time.

@@ -80,6 +80,11 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	}
 	r := &report{Machine: describe(time.Now()), Rounds: p.rounds}
 	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
+	for i := range chosen {
+		if c.quick && chosen[i].bulky {
+			chosen[i].eino = nil
+		}
+	}
 	if len(chosen) == 0 {
 		return fmt.Errorf("no scenario is called %s", c.scenario)
 	}

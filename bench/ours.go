@@ -19,8 +19,8 @@ var review = fermata.NewKind[string, string]("bench-review")
 
 // ours is Fermata with a graph that waits.
 type ours[S any] struct {
+	kept
 	flow    *graph.Flow[S]
-	store   store.Checkpoints
 	options []graph.Option
 	input   S
 }
@@ -32,7 +32,7 @@ func newOurs[S any](g *graph.Graph[S], st store.Checkpoints, input S, options []
 	if err != nil {
 		return nil, err
 	}
-	return &ours[S]{flow: flow, store: st, input: input, options: slices.Concat(options, []graph.Option{graph.WithStore(st)})}, nil
+	return &ours[S]{kept: kept{st}, flow: flow, input: input, options: slices.Concat(options, []graph.Option{graph.WithStore(st)})}, nil
 }
 
 func (o *ours[S]) start(ctx context.Context, run string) ([]string, error) {
@@ -52,8 +52,11 @@ func (o *ours[S]) resume(ctx context.Context, run string, answers map[string]any
 	return o.flow.Resume(fermata.BatchResumeWithData(ctx, answers), run, o.options...)
 }
 
-func (o *ours[S]) size(ctx context.Context, run string) (int, error) {
-	saved, err := o.store.Load(ctx, store.Key{Run: run})
+// kept is a store and what is measured of it.
+type kept struct{ store.Checkpoints }
+
+func (k kept) size(ctx context.Context, run string) (int, error) {
+	saved, err := k.Load(ctx, store.Key{Run: run})
 	size := 0
 	for name, data := range saved.Parts {
 		size += len(name) + len(data)
@@ -61,8 +64,8 @@ func (o *ours[S]) size(ctx context.Context, run string) (int, error) {
 	return size, err
 }
 
-func (o *ours[S]) forget(ctx context.Context, run string) error {
-	return o.store.Delete(ctx, store.Key{Run: run})
+func (k kept) forget(ctx context.Context, run string) error {
+	return k.Delete(ctx, store.Key{Run: run})
 }
 
 // saving says how often our side saves. Eino saves when it waits and at no other time.

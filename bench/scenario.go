@@ -11,6 +11,8 @@ type scenario struct {
 	eino func() (*subject, error)
 	// sizeOnly leaves out time and allocations.
 	sizeOnly bool
+	// bulky leaves Eino out of a quick run, which is also a test: its side takes gigabytes under the race detector.
+	bulky bool
 	// unequal says what the two sides do not have in common.
 	unequal string
 }
@@ -48,6 +50,7 @@ func scenarios() []scenario {
 		list = append(list, fanScenario("fan/each/", n, oursFanEach, onHold, eachItem))
 	}
 	list = append(list, nestScenario(5, false), nestScenario(10, true), nestThrough(5))
+	list = append(list, agentScenarios()...)
 	return append(list, oursAlone()...)
 }
 

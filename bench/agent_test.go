@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// errandSides are both sides of the scenarios with agents.
+var errandSides = map[string]func(depth int, text string) (waiting[done], *errand, error){
+	"ours": func(depth int, text string) (waiting[done], *errand, error) {
+		o, err := newOursAgent(depth, text)
+		return o, o.errand, err
+	},
+	"eino": func(depth int, text string) (waiting[done], *errand, error) {
+		e, err := newEinoAgent(depth, text)
+		return e, e.errand, err
+	},
+}
+
+func TestErrand_WaitsForApprovalAndIsRunOnce(t *testing.T) {
+	for side, make := range errandSides {
+		for depth, text := range []string{
+			"level0: 5 bytes went to Ada",
+			"level1: level0: 5 bytes went to Ada",
+			"level2: level1: level0: 5 bytes went to Ada",
+		} {
+			t.Run(fmt.Sprintf("%s/depth%d", side, depth), func(t *testing.T) {
+				w, e, err := make(depth, "Hello")
+				if err != nil {
+					t.Fatal(err)
+				}
+				questions, err := w.start(t.Context(), "run")
+				if err != nil || len(questions) != 1 {
+					t.Fatalf("questions %q, %v; want one", questions, err)
+				}
+				if calls, sent := e.modelCalls.Load(), e.sent.Load(); calls != int64(depth+1) || sent != 0 {
+					t.Errorf("while it waits: %d calls of models, %d letters sent; want %d and none", calls, sent, depth+1)
+				}
+				if size, err := w.size(t.Context(), "run"); err != nil || size == 0 {
+					t.Errorf("while it waits %d bytes are stored, %v", size, err)
+				}
+				got, err := w.resume(t.Context(), "run", map[string]any{questions[0]: nil})
+				if want := (done{text: text, modelCalls: int64(2 * (depth + 1)), sent: 1}); err != nil || got != want {
+					t.Errorf("it ended as %+v, %v; want %+v", got, err, want)
+				}
+				if err := e.check(got); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func TestErrand_WrongResultIsAnError(t *testing.T) {
+	right := done{text: "level1: level0: 0 bytes went to Ada", modelCalls: 4, sent: 1}
+	for name, change := range map[string]func(*done){
+		"nothing":              func(*done) {},
+		"not sent":             func(d *done) { d.sent = 0 },
+		"sent twice":           func(d *done) { d.sent = 2 },
+		"a model asked again":  func(d *done) { d.modelCalls++ },
+		"a level not heard of": func(d *done) { d.text = "level0: 0 bytes went to Ada" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := newErrand(1, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := right
+			change(&got)
+			if err := e.check(got); (err == nil) != (got == right) {
+				t.Errorf("check of %+v: %v", got, err)
+			}
+		})
+	}
+	e, err := newErrand(0, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.send(letter{To: "Ada", Text: "b"}); err == nil {
+		t.Error("another text was sent")
+	}
+}
+
+// TestErrand_ArgumentsAreStoredAsOftenAtEveryDepth is about our side: the agents around the one that waits do not copy what it
+// waits with.
+func TestErrand_ArgumentsAreStoredAsOftenAtEveryDepth(t *testing.T) {
+	added := make([]int, mostAround+1)
+	for depth := range added {
+		added[depth] = total(waitingParts(t, depth, prose(4*kib))) - total(waitingParts(t, depth, ""))
+	}
+	const digits = 16 // the run notes how long it was at work, in nanoseconds
+	if slices.Max(added)-slices.Min(added) > digits {
+		t.Errorf("4 KiB of arguments add %d bytes at depths 0 to %d, want as many at each", added, mostAround)
+	}
+}
+
+// TestErrand_Parts shows with -v what is stored at the greatest depth, part by part.
+func TestErrand_Parts(t *testing.T) {
+	parts := waitingParts(t, mostAround, "")
+	var pack struct{ Parts map[string]json.RawMessage }
+	if err := json.Unmarshal(parts["run"], &pack); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes in %d parts; the part run has %d small ones in it", total(parts), len(parts), len(pack.Parts))
+	for name, data := range pack.Parts {
+		parts["run, "+name] = data
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		t.Logf("%5d + %5d  %s", len(name), len(parts[name]), name)
+	}
+}
+
+func total(parts map[string][]byte) int {
+	sum := 0
+	for name, data := range parts {
+		sum += len(name) + len(data)
+	}
+	return sum
+}
+
+// waitingParts is what our side stores while it waits.
+func waitingParts(t *testing.T, depth int, text string) map[string][]byte {
+	t.Helper()
+	o, err := newOursAgent(depth, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.start(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := o.Load(context.Background(), store.Key{Run: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved.Parts
+}
+
+func TestJudge_AgentGoals(t *testing.T) {
+	row := func(name string, cpu float64, stored int) result {
+		return result{
+			Name: name, Ours: measured{Best: sample{CPU: cpu}, Stored: stored},
+			Eino: &measured{Best: sample{CPU: 100}},
+		}
+	}
+	for name, test := range map[string]struct {
+		measured []result
+		goal     string
+		want     string
+	}{
+		"a fifth":        {[]result{row("agent/held", 20, 0)}, "agent/held: at most 1/5 of Eino's CPU", "met"},
+		"a quarter":      {[]result{row("agent/held", 25, 0)}, "agent/held: at most 1/5 of Eino's CPU", "**NOT met**"},
+		"twice":          {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 200)}, "agent/nested/depth0 → agent/nested/depth4: at most 2 × the stored bytes", "met"},
+		"more than that": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 201)}, "agent/nested/depth0 → agent/nested/depth4: at most 2 × the stored bytes", "**NOT met**"},
+		"level by level": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 1), 1, 110), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "met"},
+		"ever more":      {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 1), 1, 110), row(nestedName(0, 4), 1, 153)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "**NOT met**"},
+		"one is missing": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "not judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdicts := judge(test.measured, false)
+			i := slices.IndexFunc(verdicts, func(v verdict) bool { return v.Goal == test.goal })
+			if i < 0 || verdicts[i].word() != test.want {
+				t.Errorf("%s: want %s in %+v", test.goal, test.want, verdicts)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// oursAgent is Fermata with agents that wait.
+type oursAgent struct {
+	kept
+	errand *errand
+	runner *agent.Runner
+}
+
+var _ waiting[done] = (*oursAgent)(nil)
+
+// oursErrand is an agent with a held tool, and depth agents around it.
+func oursErrand(depth int, text string) (*subject, error) {
+	o, err := newOursAgent(depth, text)
+	if err != nil {
+		return nil, err
+	}
+	return waits(o, 1, o.errand.check), nil
+}
+
+func newOursAgent(depth int, text string) (*oursAgent, error) {
+	e, err := newErrand(depth, text)
+	if err != nil {
+		return nil, err
+	}
+	uses := tool.Approve(tool.New(sendName, sendFor, func(_ context.Context, l letter) (string, error) { return e.send(l) }))
+	var outermost agent.Agent
+	for level := range depth + 1 {
+		if level > 0 {
+			uses = agent.AsTool(outermost)
+		}
+		outermost, err = agent.NewChat(agent.Chat{
+			Name: levelName(level), Description: errandFor, Instruction: errandInstruction,
+			Model: oursModel{e, level}, Tools: []*tool.Tool{uses},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	st := memory.New()
+	runner, err := agent.NewRunner(agent.RunnerConfig{Agent: outermost, Store: st})
+	return &oursAgent{kept: kept{st}, errand: e, runner: runner}, err
+}
+
+func (o *oursAgent) start(ctx context.Context, run string) ([]string, error) {
+	o.errand.begin()
+	var ids []string
+	for event, err := range o.runner.Query(ctx, errandRequest, agent.WithRun(run)) {
+		if err != nil {
+			return nil, err
+		}
+		if waiting, ok := event.Body.(agent.Interrupted); ok {
+			for _, interrupt := range waiting.Interrupts {
+				ids = append(ids, interrupt.ID)
+			}
+		}
+	}
+	return ids, o.errand.held()
+}
+
+func (o *oursAgent) resume(ctx context.Context, run string, answers map[string]any) (done, error) {
+	targets := make(map[string]any, len(answers))
+	for id := range answers {
+		targets[id] = fermata.Decision{Verb: fermata.VerbApprove}
+	}
+	finished := false
+	var text string
+	for event, err := range o.runner.ResumeWithParams(ctx, run, &agent.ResumeParams{Targets: targets}) {
+		if err != nil {
+			return done{}, err
+		}
+		if end, ok := event.Body.(agent.Finished); ok {
+			finished, text = true, end.Output.Text()
+		}
+	}
+	if !finished {
+		return done{}, errors.New("it does not finish")
+	}
+	return o.errand.end(text), nil
+}
+
+// oursModel is the model of one level.
+type oursModel struct {
+	errand *errand
+	level  int
+}
+
+var _ agent.Model = oursModel{}
+
+func (m oursModel) Generate(_ context.Context, request *agent.Request) (*agent.Response, error) {
+	m.errand.modelCalls.Add(1)
+	response := &agent.Response{Usage: agent.Usage{InputTokens: tokensRead, OutputTokens: tokensWritten}}
+	if last := request.Messages[len(request.Messages)-1]; last.Role == agent.RoleTool {
+		response.Message, response.Finish = agent.Assistant(m.errand.answer(m.level, last.Text)), agent.FinishStop
+	} else {
+		c := m.errand.calls[m.level]
+		response.Message, response.Finish = agent.Assistant("", agent.ToolCall{ID: c.id, Name: c.tool, Args: c.args}), agent.FinishCalls
+	}
+	return response, nil
+}

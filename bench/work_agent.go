@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+)
+
+// The agents of both sides are the same ones, too: level0 has a tool that a person must approve, level1 has level0 as its
+// tool, and so on. Their models are scripted; what they say is in this file.
+
+// errand is the work of one subject: agents in agents, the innermost of which wants to send a letter.
+type errand struct {
+	// depth is how many agents stand around the innermost.
+	depth int
+	// text is the body of the letter: the arguments of the held call are the state that the leaf waits with.
+	text  string
+	calls []call // by level
+
+	modelCalls, sent atomic.Int64
+}
+
+const (
+	errandRequest     = "Write to Ada."
+	errandInstruction = "You run the errands of the office."
+	errandFor         = "runs errands"
+	sendName          = "send_letter"
+	sendFor           = "Sends a letter by post."
+)
+
+// letter is what the held tool takes.
+type letter struct {
+	To   string `json:"to"`
+	Text string `json:"text"`
+}
+
+// call is a tool call as a model writes it.
+type call struct{ id, tool, args string }
+
+func newErrand(depth int, text string) (*errand, error) {
+	e := &errand{depth: depth, text: text}
+	for level := range depth + 1 {
+		c := call{
+			id:   fmt.Sprintf("call_Zq7Rw4tXb9Lc1Vn0Ds8fKm%d", level), // as long as the ids of OpenAI
+			tool: sendName,
+		}
+		var args any = letter{To: "Ada", Text: text}
+		if level > 0 {
+			c.tool, args = levelName(level-1), map[string]string{"request": errandRequest}
+		}
+		data, err := json.Marshal(args)
+		if err != nil {
+			return nil, err
+		}
+		c.args = string(data)
+		e.calls = append(e.calls, c)
+	}
+	return e, nil
+}
+
+func levelName(level int) string { return fmt.Sprintf("level%d", level) }
+
+// answer is what the model of a level says when its tool has returned a result.
+func (*errand) answer(level int, result string) string { return levelName(level) + ": " + result }
+
+// What a model says it has used.
+const (
+	tokensRead    = 40
+	tokensWritten = 10
+)
+
+// send is the tool.
+func (e *errand) send(l letter) (string, error) {
+	if l.To != "Ada" || l.Text != e.text {
+		return "", fmt.Errorf("a letter of %d bytes to %q, want %d bytes to Ada", len(l.Text), l.To, len(e.text))
+	}
+	e.sent.Add(1)
+	return receipt(len(l.Text)), nil
+}
+
+func receipt(size int) string { return fmt.Sprintf("%d bytes went to Ada", size) }
+
+// begin makes the errand ready for another run.
+func (e *errand) begin() {
+	e.modelCalls.Store(0)
+	e.sent.Store(0)
+}
+
+// held checks that nothing was sent before somebody said so.
+func (e *errand) held() error {
+	if n := e.sent.Load(); n != 0 {
+		return fmt.Errorf("%d letters were sent without approval", n)
+	}
+	return nil
+}
+
+// done is what an errand came to.
+type done struct {
+	text             string
+	modelCalls, sent int64
+}
+
+func (e *errand) end(text string) done {
+	return done{text: text, modelCalls: e.modelCalls.Load(), sent: e.sent.Load()}
+}
+
+// check makes sure that the letter was sent once, that every level heard of it, and that no model was asked more often than it
+// had to be.
+func (e *errand) check(got done) error {
+	want := done{text: receipt(len(e.text)), modelCalls: 2 * int64(e.depth+1), sent: 1}
+	for level := range e.depth + 1 {
+		want.text = e.answer(level, want.text)
+	}
+	if got != want {
+		return fmt.Errorf("the errand ended as %+v, want %+v", got, want)
+	}
+	return nil
+}

@@ -394,8 +394,7 @@ func (f *frame[S]) underWay() (under, ahead nodeSet) {
 	p := &f.flow.plan
 	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
 	for _, n := range f.again { // the next round is ahead of what comes after the loop, and of nothing in this round
-		ahead.add(p.ahead[n])
-		ahead.remove(p.round[n])
+		ahead.addBut(p.ahead[n], p.round[n])
 	}
 	for _, t := range f.tasks {
 		under.set(t.node)

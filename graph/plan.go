@@ -231,17 +231,18 @@ func (b nodeSet) meets(other nodeSet) bool {
 	return false
 }
 
-func (b nodeSet) remove(other nodeSet) {
-	for i := range b {
-		b[i] &^= other[i]
-	}
-}
-
 func (b nodeSet) unset(i int)    { b[i/64] &^= 1 << (i % 64) }
 func (b nodeSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 func (b nodeSet) add(other nodeSet) {
 	for i := range b {
 		b[i] |= other[i]
+	}
+}
+
+// addBut adds what is in one set and not in the other.
+func (b nodeSet) addBut(other, without nodeSet) {
+	for i := range b {
+		b[i] |= other[i] &^ without[i]
 	}
 }
 

@@ -400,3 +400,56 @@ func TestLoad_AMissingTaskOrInterruptIsNoticed(t *testing.T) {
 	}
 	c.want(t, map[string]int{"a": 1, "b": 1})
 }
+
+// A node behind an inner loop ran beside it when the outer loop, too, was about to go round: what the outer round contains was taken away from what
+// the inner one still led to, if the inner was noted first.
+func TestLoop_InnerAndOuterGoRoundAtOnce(t *testing.T) {
+	type state struct {
+		Log          []string
+		Inner, Outer int
+	}
+	g := graph.New[state]("loops")
+	graph.MergeField(g, "Log", graph.Append[[]string])
+	note := func(name string) {
+		g.Node(name, func(_ context.Context, s state) (state, error) {
+			s.Log = append(s.Log, name)
+			switch name {
+			case "inner":
+				s.Inner++
+			case "outer":
+				s.Outer++
+			}
+			return s, nil
+		})
+	}
+	for _, name := range []string{"start", "right", "left", "inner", "outer", "sink"} {
+		note(name)
+	}
+	g.Edge(graph.Start, "start")
+	g.Edge("start", "left")
+	g.Edge("start", "right")
+	g.Edge("left", "outer")
+	g.Edge("right", "inner")
+	g.Edge("right", "sink")
+	g.Branch("inner", func(s state) string {
+		if s.Inner == 1 {
+			return "right" // once more
+		}
+		return "sink"
+	}, "right", "sink")
+	g.Branch("outer", func(s state) string {
+		if s.Outer == 1 {
+			return "start" // once more
+		}
+		return "sink"
+	}, "start", "sink")
+	g.Branch("sink", func(state) string { return graph.End }, "start", graph.End) // it is a part of the outer loop, too
+	out, err := compile(t, g).Run(t.Context(), state{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := out.Log[:slices.Index(out.Log, "sink")]
+	if n := strings.Count(strings.Join(before, " "), "inner"); n != 2 {
+		t.Errorf("the sink ran after %d rounds of the inner loop: %q", n, out.Log)
+	}
+}

@@ -79,7 +79,7 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
 		for i := range said.Messages {
 			said.Messages[i].by(name)
-			stageOf(ctx).emit(Said{Message: said.Messages[i]})
+			stageOf(ctx).emitSaved(Said{Message: said.Messages[i]})
 		}
 		return said, nil
 	})
@@ -139,14 +139,25 @@ func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*O
 	if n > 1 {
 		segment.SubID = strconv.Itoa(n)
 	}
-	return fermata.DoAt(ctx, segment, func(ctx context.Context) (*Output, error) {
-		stage, err := outer.enter(a, segment)
-		if err != nil {
+	var stage *stage
+	output, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (*Output, error) {
+		var err error
+		if stage, err = outer.enter(a, segment); err != nil {
 			return nil, err
 		}
 		stage.handedOver = handedOver
-		return perform(withStage(ctx, stage), a, input)
+		output, err := perform(withStage(ctx, stage), a, input)
+		if err := notPassedBy(visit.From(ctx), err); err != nil {
+			return nil, err
+		}
+		return output, err
 	})
+	if err == nil && stage != nil {
+		for _, body := range stage.saved {
+			stage.emit(body)
+		}
+	}
+	return output, err
 }
 
 // perform lets an agent work at its own place.

@@ -18,7 +18,8 @@ import (
 
 // callAll calls the tools of a turn, each once. Those that finished are not called again whatever becomes of the others.
 func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) ([]Message, error) {
-	if err := v.mayCall(ctx, turn, len(calls)); err != nil {
+	place := v.place.Child(fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}.String())
+	if err := v.stage.meter.beforeTools(ctx, place, v.Name, len(calls)); err != nil {
 		return nil, err
 	}
 	results, fresh := make([]Message, len(calls)), make([]bool, len(calls))
@@ -36,24 +37,8 @@ func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) 
 	} else {
 		errs = safely.InParallel(len(calls), v.MaxParallel, one)
 	}
-	v.fresh = make(map[string]bool)
-	for i, call := range calls {
-		v.fresh[call.ID] = fresh[i]
-	}
+	v.fresh = slices.Contains(fresh, true)
 	return results, errors.Join(errs...)
-}
-
-// mayCall asks a person if the calls of this turn are over a limit.
-func (v *conversation) mayCall(ctx context.Context, turn, calls int) error {
-	limits := v.stage.meter.limits
-	if limits.ToolCalls == 0 && limits.Time == 0 {
-		return nil
-	}
-	segment := fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}
-	_, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (bool, error) {
-		return true, v.stage.meter.beforeTools(ctx, v.Name, calls)
-	})
-	return err
 }
 
 // call makes one tool call. fresh is false if it was made before.
@@ -70,7 +55,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 			return result, err
 		}
 		fresh, result.Text = true, repaired(result.Text)
-		return result, stage.meter.count(ctx, func(b *book) { b.ToolCalls++ })
+		return result, nil
 	})
 	if err != nil {
 		return Message{}, false, err
@@ -95,7 +80,7 @@ func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result
 	if call.Name == transferName && len(v.targets()) > 0 {
 		return v.accept(args)
 	}
-	if scope := visit.From(ctx); len(scope.Host.Open(scope.At())) > 0 {
+	if scope := visit.From(ctx); waited(scope, scope.At()) {
 		address, err := fermata.ParseAddress(scope.FullAddress())
 		return tool.Result{}, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
 	}

@@ -70,6 +70,7 @@ type canceller struct {
 	once  sync.Once
 
 	mu        sync.Mutex
+	taken     bool
 	requested map[CancelMode]bool
 	deadline  time.Time
 	timer     *time.Timer
@@ -91,6 +92,21 @@ func cancellerOf(ctx context.Context) *canceller {
 	return c
 }
 
+// take is called by whoever begins a run. The first gets the canceller; a run inside a tool of that one is another run, which
+// ends when its context does and does not end the one around it.
+func (c *canceller) take() *canceller {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return nil
+	}
+	c.taken = true
+	return c
+}
+
 func (c *canceller) cancel(mode CancelMode, options ...CancelOption) *Cancellation {
 	request := cancelRequest{limit: -1}
 	for _, option := range options {
@@ -98,6 +114,9 @@ func (c *canceller) cancel(mode CancelMode, options ...CancelOption) *Cancellati
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.resting() {
+		return &Cancellation{c}
+	}
 	c.requested[mode] = true
 	if mode == AtOnce {
 		c.abort(graph.ErrStopped)
@@ -120,24 +139,40 @@ func (c *canceller) within(limit time.Duration) {
 	c.timer = time.AfterFunc(limit, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.escalated = true
-		c.abort(graph.ErrStopped)
+		if !c.resting() {
+			c.escalated = true
+			c.abort(graph.ErrStopped)
+		}
 	})
 }
 
-// at returns an error if the run is to be cancelled at this point. A nil canceller never is.
+// at returns an error if the run is to be cancelled at this point. At once is every point, for those who did not heed their
+// context. A nil canceller never cancels.
 func (c *canceller) at(points ...CancelMode) error {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, point := range points {
+	if c.escalated {
+		return graph.ErrStopped
+	}
+	for _, point := range append(points, AtOnce) {
 		if c.requested[point] {
 			return graph.ErrStopped
 		}
 	}
 	return nil
+}
+
+// resting reports whether the run has come to rest: then nothing changes any more.
+func (c *canceller) resting() bool {
+	select {
+	case <-c.rest:
+		return true
+	default:
+		return false
+	}
 }
 
 // asked reports whether anybody wants the run cancelled.
@@ -147,12 +182,12 @@ func (c *canceller) asked() bool {
 	return len(c.requested) > 0
 }
 
-// atEntry is the point at which an agent begins. Inside a tool call it is none: the call is to be finished.
+// atEntry is the point at which an agent begins. Inside a tool call it is only that for at once: the call is to be finished.
 func (c *canceller) atEntry(path fermata.Address) error {
 	if n := len(path); n > 0 && path[n-1].Type == fermata.SegmentTool {
-		return nil
+		return c.at()
 	}
-	return c.at(AtOnce, AfterModel, AfterTools)
+	return c.at(AfterModel, AfterTools)
 }
 
 // over notes that the run has come to rest, and whether that is because it was cancelled.

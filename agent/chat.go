@@ -108,7 +108,7 @@ type conversation struct {
 	// history is what the model sees, added what this agent has contributed to it.
 	history, added []Message
 	calls          map[string]bool // the ids of all tool calls
-	fresh          map[string]bool // those whose results came in this entry
+	fresh          bool            // some results of this turn came in this entry
 	edited         bool            // the run's edit was made in this entry
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -20,9 +21,13 @@ type listener struct {
 	said said
 }
 
-// said is what is remembered of an agent that waits.
+// said is what is remembered of an agent that did not come to its end. Its work has legs: Run begins the first, and each Resume
+// another one, behind an interrupt of its own. A leg that failed, or asked in another way, begins anew.
 type said struct {
-	Events   int       `json:"events"`
+	// Events is how many were shown, Before how many of them in earlier legs.
+	Events int `json:"events"`
+	Before int `json:"before,omitempty"`
+	// Messages and Exit are of the earlier legs.
 	Messages []Message `json:"messages,omitempty"`
 	Exit     bool      `json:"exit,omitempty"`
 }
@@ -37,16 +42,17 @@ func custom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 		}
 	}
 	l := listener{stage: stageOf(ctx)}
-	events := a.Run(ctx, input)
+	var events iter.Seq2[*Event, error]
 	if r, ok := a.(Resumable); ok && scope.Last() != nil {
-		l.said = before // it goes on behind what it said
+		l.said = said{Events: before.Before, Messages: before.Messages, Exit: before.Exit} // it goes on behind that
 		events = r.Resume(ctx, resumeInfo(ctx, input))
 	} else {
-		l.skip = before.Events // it begins anew, and says it all again
+		events = a.Run(ctx, input) // it begins anew, and says it all again
 	}
+	l.skip = before.Events - l.said.Events
 	for event, err := range events {
 		if err = l.hear(event, err); err != nil {
-			return nil, errors.Join(err, l.remember(ctx, scope, before))
+			return nil, errors.Join(err, l.remember(ctx, scope, before, err))
 		}
 	}
 	return &Output{Messages: l.said.Messages, Exit: l.said.Exit}, nil
@@ -60,6 +66,7 @@ func (l *listener) hear(event *Event, err error) error {
 	if event == nil || event.Body == nil {
 		return fmt.Errorf("agent: %s yielded an event without a body", l.stage.agent.Name())
 	}
+	own := event.Path == nil // else of an agent that it runs, which itself sees to it that nothing is shown twice
 	switch body := event.Body.(type) {
 	case Interrupted:
 		if body.signal == nil {
@@ -67,33 +74,40 @@ func (l *listener) hear(event *Event, err error) error {
 		}
 		return body.signal
 	case Said:
-		if event.Agent == "" || event.Agent == l.stage.agent.Name() { // else of an agent that it runs
+		if own {
 			body.Message.by(l.stage.agent.Name())
-			event.Body = body
 			l.said.Messages = append(l.said.Messages, body.Message)
+			event = &Event{Body: body} // the agent may yield the one that it has again
 		}
 	case Exit:
 		l.said.Exit = true
-	case Token, ToolOutput: // pieces of something; they come as they come
-		l.stage.pass(event)
-		return nil
+	case Token, ToolOutput: // pieces of something, which is still to come
+		if own && l.skip > 0 {
+			return nil
+		}
+		own = false
 	case Finished:
 		return fmt.Errorf("agent: %s yielded Finished, which is for the runner to say", l.stage.agent.Name())
 	case ToolDone, Transferred:
 	}
-	l.said.Events++
-	if l.skip > 0 {
-		l.skip--
-		return nil
+	if own {
+		l.said.Events++
+		if l.skip > 0 {
+			l.skip--
+			return nil
+		}
 	}
 	l.stage.pass(event)
 	return nil
 }
 
 // remember writes down what the agent has said, to be saved together with its question.
-func (l *listener) remember(ctx context.Context, scope *visit.Scope, before said) error {
-	l.said.Events = max(l.said.Events, before.Events)
-	data, err := json.Marshal(l.said)
+func (l *listener) remember(ctx context.Context, scope *visit.Scope, before said, result error) error {
+	now := said{Events: max(l.said.Events, before.Events), Before: before.Before, Messages: before.Messages, Exit: before.Exit}
+	if last := scope.Last(); visit.Waits(result) && last != nil && last.Status == visit.Open {
+		now = said{Events: now.Events, Before: now.Events, Messages: l.said.Messages, Exit: l.said.Exit}
+	}
+	data, err := json.Marshal(now)
 	if err != nil {
 		return &fermata.EncodeError{What: "what " + scope.FullAddress() + " has said", Err: err}
 	}

@@ -72,8 +72,8 @@ func (e *CancelError) Error() string {
 func (e *CancelError) Is(target error) bool { return target == graph.ErrStopped }
 func (e *CancelError) Unwrap() error        { return e.Err }
 
-// ChangedError says that the run waits at places which the program no longer has: an agent or a tool was renamed or removed, or
-// asks something else. Nothing was passed by. Resume with a program that has them.
+// ChangedError says that the run waits at places which the program no longer has, or has an answer for them: an agent or a tool
+// was renamed or removed. Nothing was passed by. Resume with a program that has them; the answer is kept.
 type ChangedError struct {
 	Run     string
 	Missing []fermata.Address

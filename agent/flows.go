@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // NewSequential makes an agent that lets others work one after the other. Each gets the conversation and what those before it
@@ -16,7 +17,7 @@ func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		return round(ctx, newCast(agents), input, new(Output))
 	})
 }
@@ -31,7 +32,7 @@ func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, e
 	if err != nil {
 		return nil, err
 	}
-	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		cast, output := newCast(agents), new(Output)
 		for range maxRounds {
 			if _, err := round(ctx, cast, input, output); err != nil {
@@ -53,7 +54,7 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		cast := newCast(agents)
 		times := make([]int, len(agents))
 		for i, a := range agents {
@@ -73,6 +74,16 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 			output.Exit = output.Exit || o.Exit
 		}
 		return output, nil
+	})
+}
+
+// newFlow makes an agent that lets these work.
+func newFlow(name, description string, agents []Agent, perform Func) (Agent, error) {
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		if err := present(visit.From(ctx), agents...); err != nil {
+			return nil, err
+		}
+		return perform(ctx, input)
 	})
 }
 

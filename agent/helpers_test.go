@@ -2,13 +2,16 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -319,8 +322,9 @@ type program struct {
 	// change alters the runner's config; nil for the usual one.
 	change func(*agent.RunnerConfig)
 	// begin starts a process and returns its store.
-	begin func() store.Checkpoints
-	now   *agent.Runner
+	begin   func() store.Checkpoints
+	account string
+	now     *agent.Runner
 }
 
 // everywhere tells a story twice: in one process with a store in memory, and with a file, where every start and resume is a
@@ -331,29 +335,47 @@ func everywhere(t *testing.T, story func(t *testing.T, p *program)) {
 		story(t, &program{t: t, begin: func() store.Checkpoints { return st }})
 	})
 	t.Run("file", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "runs.db")
-		var open *sqlite.Store
-		p := &program{t: t}
+		p := &program{t: t, account: fmt.Sprint(t.Name(), " ", file.stories.Add(1))}
+		processes := 0
 		p.begin = func() store.Checkpoints {
-			if open != nil {
-				if err := open.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var err error
-			if open, err = sqlite.Open(path); err != nil {
-				t.Fatal(err)
-			}
 			p.now = nil
-			return open
+			processes++
+			return file.handles()[processes%2]
 		}
-		t.Cleanup(func() {
-			if open != nil {
-				_ = open.Close()
-			}
-		})
 		story(t, p)
 	})
+}
+
+// file is a database that all stories share, each with an account of its own. It is opened twice: two processes in a row do
+// not share anything but the file.
+var file database
+
+type database struct {
+	stories atomic.Int64
+	once    sync.Once
+	dir     string
+	open    [2]*sqlite.Store
+}
+
+func (d *database) handles() [2]*sqlite.Store {
+	d.once.Do(func() {
+		d.dir = must(os.MkdirTemp("", "fermata-agent-"))
+		for i := range d.open {
+			d.open[i] = must(sqlite.Open(filepath.Join(d.dir, "runs.db")))
+		}
+	})
+	return d.open
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if file.dir != "" {
+		for _, handle := range file.open {
+			_ = handle.Close()
+		}
+		_ = os.RemoveAll(file.dir)
+	}
+	os.Exit(code)
 }
 
 // runner is that of the current process; in a file's story it is a new one.
@@ -362,7 +384,7 @@ func (p *program) runner() *agent.Runner {
 	st := p.begin()
 	if p.now == nil {
 		p.now = newRunner(p.t, p.build(), func(config *agent.RunnerConfig) {
-			config.Store = st
+			config.Store, config.Account = st, p.account
 			if p.change != nil {
 				p.change(config)
 			}
@@ -390,3 +412,5 @@ func (p *program) answers(targets map[string]any, options ...agent.RunOption) *p
 	p.t.Helper()
 	return play(p.runner().ResumeWithParams(p.t.Context(), "run", &agent.ResumeParams{Targets: targets}, options...))
 }
+
+func isErr(err, target error) bool { return errors.Is(err, target) }

@@ -12,7 +12,8 @@ import (
 )
 
 // HistoryEdit changes what a model gets to see. at is the agent's place in the run, as people see it. What it returns takes
-// the place of the history, from now on and in every later resume; nil leaves it as it is.
+// the place of the history, from now on and in every later resume; nil leaves it as it is. The messages are copies. Agents that work side
+// by side call it at the same time.
 type HistoryEdit func(at fermata.Address, history []Message) ([]Message, error)
 
 const entryHistory = "history"
@@ -43,7 +44,7 @@ func (v *conversation) edit(ctx context.Context, turn int) error {
 		return nil
 	}
 	v.edited = true
-	changed, err := v.stage.edit(v.stage.path, slices.Clone(v.history))
+	changed, err := v.stage.edit(slices.Clone(v.stage.path), copies(v.history))
 	if err != nil || changed == nil {
 		return err
 	}
@@ -54,14 +55,29 @@ func (v *conversation) edit(ctx context.Context, turn int) error {
 	if err != nil {
 		return &fermata.EncodeError{What: "the edited history", Err: err}
 	}
-	v.history = changed
+	v.history = copies(changed)
 	return v.editPlace(turn).Record(ctx, entryHistory, data, visit.Later)
+}
+
+// copies are messages that others may change.
+func copies(messages []Message) []Message {
+	own := slices.Clone(messages)
+	for i := range own {
+		own[i].ToolCalls, own[i].Opaque = slices.Clone(own[i].ToolCalls), slices.Clone(own[i].Opaque)
+	}
+	return own
 }
 
 // checkHistory makes sure that calls and results belong together.
 func checkHistory(history []Message) error {
+	if len(history) == 0 {
+		return fmt.Errorf("%w: it is empty", ErrHistory)
+	}
 	open := make(map[string]bool)
 	for i, m := range history {
+		if len(open) > 0 && m.Role != RoleTool {
+			return fmt.Errorf("%w: message %d stands between a call and its result", ErrHistory, i+1)
+		}
 		switch m.Role {
 		case RoleAssistant:
 			for _, call := range m.ToolCalls {

@@ -83,7 +83,7 @@ type Spent struct {
 // Price is what a call of a model costs.
 type Price func(model string, usage Usage) float64
 
-// meter counts what the run uses. What it knows is saved with each result that it counts.
+// meter counts what the run uses. What it knows is saved with the next result.
 type meter struct {
 	limits Limits
 	price  Price
@@ -92,6 +92,9 @@ type meter struct {
 
 	mu   sync.Mutex
 	book book
+	// asking is how many models are being asked. They are not in the book yet, but lanes that work side by side must not take
+	// the same room twice.
+	asking int
 }
 
 // book is what is saved of a meter.
@@ -118,6 +121,11 @@ func newMeter(scope *visit.Scope, limits Limits, price Price) (*meter, error) {
 func (m *meter) spent() Spent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.soFar()
+}
+
+// soFar is called with the lock held.
+func (m *meter) soFar() Spent {
 	s := m.book.Spent
 	s.Time += m.scope.Host.Time().Sub(m.since)
 	return s
@@ -138,8 +146,10 @@ func (m *meter) count(ctx context.Context, add func(*book)) error {
 	return m.scope.Record(ctx, entryMeter, data, visit.Later)
 }
 
+// countModel ends a call that beforeModel let through, and that was answered.
 func (m *meter) countModel(ctx context.Context, r *Response) error {
 	return m.count(ctx, func(b *book) {
+		m.asking--
 		b.Usage = b.Usage.Add(r.Usage)
 		b.ModelCalls++
 		if m.price != nil {
@@ -148,40 +158,58 @@ func (m *meter) countModel(ctx context.Context, r *Response) error {
 	})
 }
 
+// noAnswer ends a call that beforeModel let through, and that came to nothing.
+func (m *meter) noAnswer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asking--
+}
+
 // beforeModel asks a person if another call of a model is over a limit. Price and tokens of the call are not known yet: what
 // is looked at is whether the limit is reached.
 func (m *meter) beforeModel(ctx context.Context, agent string) error {
-	return m.check(ctx, agent, func(s Spent) []LimitReached {
+	return m.check(ctx, agent, func() { m.asking++ }, func(s Spent) []LimitReached {
 		return []LimitReached{
-			{Limit: LimitModelCalls, Max: float64(m.limits.ModelCalls), Used: float64(s.ModelCalls + 1)},
-			{Limit: LimitTokens, Max: float64(m.limits.Tokens), Used: float64(s.InputTokens + s.OutputTokens + 1)},
+			{Limit: LimitModelCalls, Max: float64(m.limits.ModelCalls), Used: float64(s.ModelCalls + m.asking + 1)},
+			{Limit: LimitTokens, Max: float64(m.limits.Tokens), Used: float64(s.InputTokens + s.OutputTokens)},
 			{Limit: LimitCost, Max: m.limits.Cost, Used: s.Cost},
 			{Limit: LimitTime, Max: m.limits.Time.Seconds(), Used: s.Time.Seconds()},
 		}
 	})
 }
 
-// beforeTools asks a person if so many more tool calls are over a limit.
-func (m *meter) beforeTools(ctx context.Context, agent string, calls int) error {
-	return m.check(ctx, agent, func(s Spent) []LimitReached {
+const entryAdmitted = "admitted"
+
+// beforeTools asks a person if so many more tool calls are over a limit. They count from here on: also while they wait for a
+// person of their own. place is that of the turn.
+func (m *meter) beforeTools(ctx context.Context, place *visit.Scope, agent string, calls int) error {
+	if _, ok := place.Recall(entryAdmitted); ok {
+		place.Skip() // what was asked here is settled
+		return nil
+	}
+	err := m.check(visit.With(ctx, place), agent, func() { m.book.ToolCalls += calls }, func(s Spent) []LimitReached {
 		return []LimitReached{
 			{Limit: LimitToolCalls, Max: float64(m.limits.ToolCalls), Used: float64(s.ToolCalls + calls)},
 			{Limit: LimitTime, Max: m.limits.Time.Seconds(), Used: s.Time.Seconds()},
 		}
 	})
+	if err != nil {
+		return err
+	}
+	if err := m.count(ctx, func(*book) {}); err != nil {
+		return err
+	}
+	return place.Record(ctx, entryAdmitted, json.RawMessage("true"), visit.Later)
 }
 
 const entryLimit = "limit"
 
-// check asks a person about each limit that is passed. It is part of the work that it stands before: once that is done it is
-// not called again.
-func (m *meter) check(ctx context.Context, agent string, wanted func(Spent) []LimitReached) error {
-	if m.limits == (Limits{}) {
-		return nil
-	}
+// check asks a person about each limit that is passed; if none is, it admits. It is part of the work that it stands before: once
+// that is done it is not called again.
+func (m *meter) check(ctx context.Context, agent string, admit func(), wanted func(Spent) []LimitReached) error {
 	for n := 1; ; n++ {
 		segment := fermata.Segment{Type: "limit", ID: fmt.Sprint(n)}
-		reached, err := m.reached(ctx, segment, agent, wanted)
+		reached, err := m.reached(ctx, segment, agent, admit, wanted)
 		if err != nil || reached == nil {
 			return err
 		}
@@ -201,15 +229,15 @@ func (m *meter) check(ctx context.Context, agent string, wanted func(Spent) []Li
 	}
 }
 
-// reached returns the limit that is passed. What was asked once is asked again as it was, whatever the account says by then: a
-// person is looking at it.
-func (m *meter) reached(ctx context.Context, segment fermata.Segment, agent string, wanted func(Spent) []LimitReached) (*LimitReached, error) {
+// reached returns the limit that is passed. What was asked once is asked again as it was, whatever the account and the limits say
+// by then: a person is looking at it, or has decided.
+func (m *meter) reached(ctx context.Context, segment fermata.Segment, agent string, admit func(), wanted func(Spent) []LimitReached) (*LimitReached, error) {
 	place := visit.From(ctx).Child(segment.String())
 	if data, ok := place.Recall(entryLimit); ok {
 		reached := new(LimitReached)
 		return reached, json.Unmarshal(data, reached)
 	}
-	reached := m.over(agent, wanted)
+	reached := m.over(agent, admit, wanted)
 	if reached == nil {
 		return nil, nil
 	}
@@ -220,22 +248,32 @@ func (m *meter) reached(ctx context.Context, segment fermata.Segment, agent stri
 	return reached, place.Record(ctx, entryLimit, data, visit.Later)
 }
 
-// over returns the first limit that is passed.
-func (m *meter) over(agent string, wanted func(Spent) []LimitReached) *LimitReached {
-	spent := m.spent()
+// over returns the first limit that is passed. If none is, it admits before anybody else can look.
+func (m *meter) over(agent string, admit func(), wanted func(Spent) []LimitReached) *LimitReached {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	spent := m.soFar()
 	for _, w := range wanted(spent) {
 		if w.Max == 0 {
 			continue
 		}
-		m.mu.Lock()
 		w.Max += m.book.Granted[w.Limit]
-		m.mu.Unlock()
-		if w.Used > w.Max {
+		if w.passed() {
 			w.Agent, w.Everything = agent, spent
 			return &w
 		}
 	}
+	admit()
 	return nil
+}
+
+// passed reports whether the limit is in the way. Used is with the calls that would come now; of everything else it is what is
+// used up.
+func (r *LimitReached) passed() bool {
+	if r.Limit == LimitModelCalls || r.Limit == LimitToolCalls {
+		return r.Used > r.Max
+	}
+	return r.Used >= r.Max
 }
 
 func (m *meter) grant(ctx context.Context, reached LimitReached, more float64) error {

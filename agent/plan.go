@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // PlanExecute describes an agent that makes a plan, has its first step executed, looks at the result, and plans anew, until
@@ -76,6 +77,9 @@ type plan struct {
 type doneStep struct{ step, result string }
 
 func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error) {
+	if err := present(visit.From(ctx), p.Executor); err != nil {
+		return nil, err
+	}
 	w := &plan{PlanExecute: p, stage: stageOf(ctx), input: input}
 	output := new(Output)
 	answer, err := w.think(ctx, 0, p.Planner)

@@ -22,6 +22,8 @@ type stage struct {
 	handedOver bool
 	// history is the conversation of the agent, for those that it calls; nil if it has none.
 	history func() []Message
+	// saved is what is shown when the agent's output is saved.
+	saved []Body
 }
 
 // ensemble is what all agents of a run share.
@@ -96,13 +98,16 @@ func (s *stage) depth() int {
 // emit shows what happened to whoever listens.
 func (s *stage) emit(body Body) { s.pass(&Event{Body: body}) }
 
+// emitSaved does so when the agent's output is saved.
+func (s *stage) emitSaved(body Body) { s.saved = append(s.saved, body) }
+
 // pass shows an event. One that comes from inside knows where it happened.
 func (s *stage) pass(event *Event) {
 	if s.send == nil {
 		return
 	}
 	if event.Path == nil {
-		event.Run, event.Path = s.run, s.path
+		event = &Event{Run: s.run, Path: s.path, Body: event.Body} // a new one: an agent may yield the same again
 		if s.agent != nil {
 			event.Agent = s.agent.Name()
 		}

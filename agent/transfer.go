@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,10 +82,10 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 		}
 		target := v.target(wish.Agent)
 		if target == nil {
-			address := append(slices.Clone(v.stage.path), fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent})
-			return nil, &ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}
+			address, err := fermata.ParseAddress(v.place.Child(fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent}.String()).FullAddress())
+			return nil, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
 		}
-		if v.fresh[call.ID] {
+		if v.fresh { // else it was shown when the last of these calls was done
 			v.stage.emit(Transferred{To: wish.Agent})
 		}
 		output, err := run(ctx, 1, target, &Input{Messages: retold(v.history)}, true)

@@ -114,7 +114,7 @@ func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawM
 func tellErrors(call func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		text, err := call(ctx, args)
-		if err == nil || ctx.Err() != nil || visit.Waits(err) {
+		if err == nil || ctx.Err() != nil || visit.Waits(err) || toldAnyway(err) {
 			return text, err
 		}
 		return "", &Error{err.Error()}

@@ -60,8 +60,7 @@ func explained(name string, err error) (Result, error) {
 // beside what can be explained there may be what must not be lost.
 func cause(err error) error {
 	for {
-		switch err.(type) {
-		case *Error, *argsError, *fermata.RejectedError, *fermata.ExpiredError, *declinedError:
+		if explainable(err) {
 			return err
 		}
 		inner := errors.Unwrap(err)
@@ -71,6 +70,17 @@ func cause(err error) error {
 		err = inner
 	}
 }
+
+func explainable(err error) bool {
+	switch err.(type) {
+	case *Error, *argsError, *fermata.RejectedError, *fermata.ExpiredError, *declinedError:
+		return true
+	}
+	return false
+}
+
+// toldAnyway reports whether the model is told of an error even without [TellErrors], and in better words.
+func toldAnyway(err error) bool { return explainable(cause(err)) }
 
 func because(by, reason string) string {
 	text := ""

@@ -166,8 +166,13 @@ func empty(v any) bool {
 	if v == nil || reflect.ValueOf(v).IsZero() {
 		return true
 	}
-	list, ok := v.([]any)
-	return ok && len(list) == 0
+	switch v := v.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // merged puts fields into a JSON object. The keys come out sorted: the same fields make the same bytes.

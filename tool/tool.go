@@ -18,9 +18,11 @@ import (
 type Tool struct {
 	name, description string
 	args              schema.Schema
-	call              func(ctx context.Context, args json.RawMessage) (string, error)
-	again             again
-	final             bool
+	// readable says whether Go can read what the schema lets through; nil if there is nothing to read it into.
+	readable func(args json.RawMessage) error
+	call     func(ctx context.Context, args json.RawMessage) (string, error)
+	again    again
+	final    bool
 	// complete asks for what is missing in the arguments, before anybody approves them.
 	complete []func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
 	gate     *gate // nil: nobody is asked
@@ -107,6 +109,7 @@ func typed[In any](name, description string, fn func(context.Context, In) (strin
 	if err == nil {
 		var t *Tool
 		if t, err = build(name, description, args, decoded(name, fn), options); err == nil {
+			t.readable = func(args json.RawMessage) error { return strictjson.Decode(args, new(In)) }
 			return t
 		}
 	}
@@ -123,6 +126,9 @@ func decoded[In any](name string, fn func(context.Context, In) (string, error)) 
 		return fn(ctx, in)
 	}
 }
+
+// segmentCall is the place of a tool behind its wrappers.
+const segmentCall fermata.SegmentType = "call"
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
@@ -191,7 +197,13 @@ func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error
 }
 
 // run calls the tool. What the tool has to tell the model is a result here already, so that an effect's receipt holds it.
+//
+// What wrappers asked before the call is not the tool's own: the tool stands at a place below, or it would take an answer to
+// them for one to itself.
 func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
+	if t.gate != nil || t.complete != nil {
+		ctx = fermata.AppendAddressSegment(ctx, segmentCall, t.name)
+	}
 	said, err := t.call(ctx, args)
 	if err != nil {
 		return explained(t.name, err)
@@ -203,6 +215,9 @@ func (t *Tool) check(args json.RawMessage) error {
 	err := strictjson.Check(args)
 	if err == nil {
 		err = t.args.Validate(args)
+	}
+	if err == nil && t.readable != nil {
+		err = t.readable(args)
 	}
 	if err != nil {
 		return &argsError{t.name, err}
@@ -220,7 +235,7 @@ func (t *Tool) with(change func(*Tool)) *Tool {
 type keyKey struct{}
 
 // Key is the idempotency key of an approved call: the same whenever this very call is made again. It is "" in a call that
-// needed no approval.
+// needed no approval, and in one of a tool that is [Repeatable].
 func Key(ctx context.Context) string {
 	key, _ := ctx.Value(keyKey{}).(string)
 	return key

@@ -54,7 +54,7 @@ var floors = []floor{
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
 	{"server", may(".", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
-	{"examples/...", may(anyPublic), "an example shows what a user can do, so it has what a user has"},
+	{"examples/...", may(anyPublic, "examples/..."), "an example shows what a user can do, so it has what a user has; programs cannot be imported, so what examples share is examples/console"},
 	{"cmd/...", may(anyPackage), "wires everything together and is imported by nobody"},
 }
 
@@ -79,9 +79,13 @@ var needs = []need{
 	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},
 
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
+	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with its own protocol: pipelines, cancel requests and error codes that database/sql hides"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
 	{"audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
 
+	{"examples/dataagent", "modernc.org/sqlite", "its agent works on a real database; the store's driver is linked anyway"},
+
+	{"internal/pgtest", "github.com/jackc/pgx/v5", "test support: makes a database for each test"},
 	{"store/storetest", "pgregory.net/rapid", "test support: the port's rules are checked as properties"},
 	{"store/storetest", "github.com/google/go-cmp", "test support: says what differs"},
 }
@@ -94,8 +98,10 @@ type testSupport struct {
 
 // testSupports are the exceptions to: what a program links must not register test flags or take a *testing.T.
 var testSupports = []testSupport{
+	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},
 	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
 	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},
+	{"examples/console/consoletest", "tells the story of every agent example, with real processes; only their tests call it"},
 }
 
 func may(patterns ...string) []string { return patterns }

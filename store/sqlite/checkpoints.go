@@ -51,7 +51,7 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 }
 
 func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	rows, err := s.load.QueryContext(ctx, []byte(key.Account), []byte(key.Run))
+	rows, err := s.reading[loadSQL].QueryContext(ctx, []byte(key.Account), []byte(key.Run))
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
@@ -82,9 +82,19 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return s.saveIf(ctx, key, base, delta, func(*sql.Tx) error { return nil })
+}
+
+// saveIf saves unless the transaction finds that it may not.
+func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(*sql.Tx) error) (int64, error) {
 	err := check(key, delta)
 	if err == nil {
-		err = s.write(ctx, func(tx *sql.Tx) error { return s.apply(ctx, tx, key, base, delta) })
+		err = s.write(ctx, func(tx *sql.Tx) error {
+			if err := may(tx); err != nil {
+				return err
+			}
+			return s.apply(ctx, tx, key, base, delta)
+		})
 	}
 	if err != nil {
 		return 0, s.fail(ctx, "save to", err)
@@ -95,7 +105,7 @@ func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, s.remove).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
+		_, err := tx.StmtContext(ctx, s.writing[removeSQL]).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
 		return err
 	})
 	if err != nil {
@@ -122,9 +132,9 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, key store.Key, base int64
 	var result sql.Result
 	var err error
 	if base == 0 {
-		result, err = tx.StmtContext(ctx, s.create).ExecContext(ctx, account, run)
+		result, err = tx.StmtContext(ctx, s.writing[createSQL]).ExecContext(ctx, account, run)
 	} else {
-		result, err = tx.StmtContext(ctx, s.advance).ExecContext(ctx, account, run, base)
+		result, err = tx.StmtContext(ctx, s.writing[advanceSQL]).ExecContext(ctx, account, run, base)
 	}
 	if err != nil {
 		return err
@@ -138,7 +148,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, key store.Key, base int64
 }
 
 func (s *Store) applyParts(ctx context.Context, tx *sql.Tx, account, run []byte, delta store.Delta) error {
-	drop, put := tx.StmtContext(ctx, s.drop), tx.StmtContext(ctx, s.put)
+	drop, put := tx.StmtContext(ctx, s.writing[dropSQL]), tx.StmtContext(ctx, s.writing[putSQL])
 	for _, name := range delta.Delete {
 		if _, err := drop.ExecContext(ctx, account, run, []byte(name)); err != nil {
 			return err

@@ -1,28 +1,42 @@
-// Package sqlite keeps checkpoints in one SQLite file: no server, no C compiler, and what was saved survives a crash of
-// the process and of the machine.
+// Package sqlite keeps runs and their checkpoints in one SQLite file: no server, no C compiler, and what was written survives a
+// crash of the process and of the machine.
 //
-//	checkpoints, err := sqlite.Open("fermata.db")
+//	book, err := sqlite.Open("fermata.db")
 //	if err != nil {
 //		return err
 //	}
-//	defer checkpoints.Close()
+//	defer book.Close()
 //
-//	key := store.Key{Account: "acme", Run: "demo-1"}
-//	version, err := checkpoints.Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
+//	lease, err := book.Create(ctx, store.NewRun{Account: "acme", ID: "demo-1", StateKey: "refund-4711", Owner: host, Lease: time.Minute})
+//	version, err := book.Fenced(lease).Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
+//	status, err := book.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: questions})
 //	...
-//	checkpoint, err := checkpoints.Load(ctx, key)
+//	receipt, err := book.Decide(ctx, decision)                                      // any process, any time later
+//	work, err := book.Claim(ctx, store.Claim{Owner: host, Lease: time.Minute})      // goes on from book.Load(ctx, key)
 //
 // # Connections
 //
 // A Store has one connection that writes and a few that read. Readers see the last commit and never wait for the writer:
 //
-//	Save, Delete ──► writer ×1   BEGIN IMMEDIATE … COMMIT (fsync) ──┐
-//	                                                                ├──► file + WAL
-//	Load ──────────► readers ×n  query_only, one statement ─────────┘
+//	Save, Delete, Create, Rest, Decide, … ──► writer ×1   BEGIN IMMEDIATE … COMMIT (fsync) ──┐
+//	                                                                                         ├──► file + WAL
+//	Load, Get, Interrupts, Resumed ─────────► readers ×n  query_only, one statement ─────────┘
+//
+// Claim and Expire ask a reader first: those that find nothing to do, which most do, never get in a writer's way.
 //
 // Several processes on one machine may open the same file; SQLite's locks decide who writes, and a save waits up to
 // five seconds for its turn before it fails with [ErrLocked]. While it waits for another process it does not notice that
 // its context was cancelled. A network file system is not a place for this file: its locks cannot be trusted.
+//
+// # What the database guarantees
+//
+// The rules that must hold whoever writes are in the schema (migration/0002_runs.sql), as constraints and triggers: one run
+// alive per state key, a lease exactly while a run is running, a fence that only grows, one verdict per interrupt and never one
+// after its deadline, a clock that can only let expire, no sleep over a decision, and no line for an effect without an approve of
+// exactly this. A write that breaks one of them fails as a whole, even in the sqlite3 shell; for those about foreign keys
+// the shell needs PRAGMA foreign_keys = ON.
+//
+// Time is the host's clock, read once per transaction, after the write lock was won.
 //
 // # The file
 //

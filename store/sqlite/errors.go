@@ -40,6 +40,9 @@ var (
 	// ErrTooBig says that a part is larger than SQLite can keep (one billion bytes). Nothing was changed.
 	ErrTooBig = errors.New("part is too big")
 
+	// ErrAskedElsewhere says that an interrupt of this id was asked by another run of the account. Nothing was changed.
+	ErrAskedElsewhere = errors.New("another run has an interrupt of this id")
+
 	// ErrClosed says that the Store was closed.
 	ErrClosed = errors.New("store is closed")
 )

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -38,4 +39,44 @@ func ExampleOpen() {
 	// Output:
 	// 1 <nil> <nil>
 	// 1 waiting <nil>
+}
+
+// A run asks and is let go. Somebody approves, and whoever is free goes on from there: another goroutine, or another process.
+func ExampleStore_Claim() {
+	dir, err := os.MkdirTemp("", "fermata")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	book, err := sqlite.Open(filepath.Join(dir, "fermata.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer book.Close()
+	ctx := context.Background()
+
+	lease, err := book.Create(ctx, store.NewRun{Account: "acme", ID: "run-1", StateKey: "refund-4711", Owner: "host-a", Lease: time.Minute})
+	fmt.Println("created, fence", lease.Fence, err)
+	status, err := book.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{{ID: "int_1", Shown: "sha256:s", Action: "sha256:a"}}})
+	fmt.Println(status, err)
+
+	receipt, err := book.Decide(ctx, store.Decision{
+		Account: "acme", Run: "run-1", ResumeID: "click-1", Actor: "ann", Body: "sha256:b",
+		Answers: []store.Answer{{Interrupt: "int_1", Verdict: store.Approve, Shown: "sha256:s", Final: "sha256:a"}},
+	})
+	fmt.Println(receipt.Result, err)
+
+	work, err := book.Claim(ctx, store.Claim{Owner: "host-b", Lease: time.Minute})
+	fmt.Println("claimed, fence", work.Lease.Fence, work.Decided[0].Verdict, err)
+	_, begun, err := book.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Number: 1, Digest: "sha256:a"})
+	fmt.Println("may act:", begun, err)
+	_, _, err = book.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Number: 2, Digest: "sha256:other"})
+	fmt.Println(err)
+	// Output:
+	// created, fence 1 <nil>
+	// waiting <nil>
+	// accepted <nil>
+	// claimed, fence 2 approve <nil>
+	// may act: true <nil>
+	// store: no approval for this effect
 }

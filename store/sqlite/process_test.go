@@ -32,23 +32,30 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func runChild(task, path string) error {
-	s, err := Open(path)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	switch task {
-	case "count":
+// childTasks are what a child can do.
+var childTasks = map[string]func(s *Store, path string) error{
+	"count": func(s *Store, _ string) error {
 		fmt.Println("ready")
 		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 			return err
 		}
 		return count(s, increments)
-	case "write":
-		return writeForever(s, os.Stdout)
+	},
+	"write": func(s *Store, _ string) error { return writeForever(s, os.Stdout) },
+	"work":  func(s *Store, _ string) error { return workForever(s, os.Stdout) },
+}
+
+func runChild(task, path string) error {
+	do := childTasks[task]
+	if do == nil {
+		return fmt.Errorf("unknown task %q", task)
 	}
-	return fmt.Errorf("unknown task %q", task)
+	s, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(s, path)
 }
 
 type child struct {

@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/store"
 )
 
 // raw opens a database file like any other program would.
@@ -130,11 +133,8 @@ func TestOpen_GapInHistoryIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alter(t, path, `DELETE FROM schema_migrations WHERE version = 1`,
-		`INSERT INTO schema_migrations VALUES (2, '0002_x.sql', 'x', 0)`)
-	db := raw(t, path)
-	steps = append(steps, newMigration("0002_x.sql", "SELECT 1"))
-	if _, err := inspect(t.Context(), db, steps); !errors.Is(err, ErrDrift) {
+	alter(t, path, `DELETE FROM schema_migrations WHERE version = 1`)
+	if _, err := inspect(t.Context(), raw(t, path), steps); !errors.Is(err, ErrDrift) {
 		t.Errorf("inspect: %v; want ErrDrift", err)
 	}
 }
@@ -165,10 +165,40 @@ func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
 	wantRefused(t, path, ErrNewer) // by the build that knows one step less
 }
 
+// testdata/version-1.db was made by the build that knew checkpoints only.
+func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
+	old, err := os.ReadFile(filepath.Join("testdata", "version-1.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for opened := range 2 { // it is migrated once
+		s := mustOpen(t, path)
+		wantRun(t, s, 2, "kept")
+		odd, err := s.Load(t.Context(), store.Key{Account: "a\x00\xff", Run: "\x00"})
+		if err != nil || odd.Version != 1 || string(odd.Parts["\xc3\x28"]) != "\x00\x01\x02" || odd.Parts["empty"] == nil {
+			t.Errorf("%+v, %v", odd, err)
+		}
+		id := fmt.Sprint("run-", opened)
+		rest(t, s, begin(t, s, id), nil, "i-"+id)
+		accepted(t, s, say(id, id, store.Approve, "i-"+id))
+		if _, err := s.Fenced(claim(t, s, id)).Save(t.Context(), store.Key{Account: "acme", Run: id}, 0, putRun("x")); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
 func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	released := []string{
 		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",
+		"7a04c0fef4297fbbeca37c60b551587ea68a5a8e8bfb2e955d66cad01a2e21c7",
 	}
 	steps, err := migrations()
 	if err != nil {

@@ -18,15 +18,18 @@ import (
 
 var _ store.Checkpoints = (*Store)(nil)
 
-// Store keeps checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
+// Store keeps runs and checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
 	name    string // the file's base name, for errors
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
 
-	load                               *sql.Stmt // of readers
-	create, advance, put, drop, remove *sql.Stmt // of writer
+	reading statements // of readers
+	writing statements // of writer
+
+	// clock is that of the host, as SQLite's own is, but finer. All who share the file are on this host.
+	clock func() time.Time
 }
 
 // busyTimeout is how long a connection waits for a lock of another process.
@@ -50,7 +53,7 @@ func open(path string, patience time.Duration) (*Store, error) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	s := &Store{name: name}
+	s := &Store{name: name, clock: time.Now}
 	if err := s.open(context.Background(), full, patience); err != nil {
 		return nil, wrap("open", name, errors.Join(err, s.Close()))
 	}
@@ -113,27 +116,6 @@ func probeAs(ctx context.Context, as role, path string, patience time.Duration, 
 	return inspect(ctx, db, steps)
 }
 
-func (s *Store) prepare(ctx context.Context) error {
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		db   *sql.DB
-		text string
-	}{
-		{&s.load, s.readers, loadSQL},
-		{&s.create, s.writer, createSQL},
-		{&s.advance, s.writer, advanceSQL},
-		{&s.put, s.writer, putSQL},
-		{&s.drop, s.writer, dropSQL},
-		{&s.remove, s.writer, removeSQL},
-	} {
-		var err error
-		if *p.stmt, err = p.db.PrepareContext(ctx, p.text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Close waits for what is under way and closes the file. Later calls of other methods fail with [ErrClosed]; a second
 // Close does nothing.
 func (s *Store) Close() error {
@@ -154,9 +136,9 @@ func (s *Store) Close() error {
 
 // fail turns what went wrong into what the caller is told.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
-	for _, known := range []error{store.ErrNotFound, store.ErrStale, store.ErrKey} {
-		if errors.Is(err, known) {
-			return known
+	for _, told := range known {
+		if errors.Is(err, told) {
+			return told
 		}
 	}
 	if s.closed.Load() {

@@ -1,0 +1,600 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// Cancelling is always recursive here, and nothing that works is left behind: a tool or a model that does not heed its context
+// is waited for. So there is no test of an orphan that must not panic; there is one that there are no orphans.
+
+// wantCancelled checks that the run was cancelled in good order, and says so everywhere.
+func (x *rehearsal) wantCancelled(p *playback) *agent.CancelError {
+	x.t.Helper()
+	cancelled, ok := errors.AsType[*agent.CancelError](p.err)
+	if !ok || cancelled.Run != "run" || !errors.Is(p.err, graph.ErrStopped) {
+		x.t.Fatalf("the run should be cancelled, but: %q", p.log())
+	}
+	var want error
+	if cancelled.Escalated {
+		want = agent.ErrCancelTimeout
+	}
+	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, want) {
+		x.t.Errorf("Wait says %v, want %v", err, want)
+	}
+	saved, err := x.runner().Inspect(x.t.Context(), "run")
+	if err != nil || saved.Status != graph.StatusStopped {
+		x.t.Errorf("it should be saved as stopped, but: %+v, %v", saved, err)
+	}
+	return cancelled
+}
+
+// wantEnded checks that a cancel came too late.
+func (x *rehearsal) wantEnded() {
+	x.t.Helper()
+	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, agent.ErrRunEnded) {
+		x.t.Errorf("Wait says %v, want %v", err, agent.ErrRunEnded)
+	}
+}
+
+// clerk calls a tool and then says two words.
+func clerk(x *rehearsal) agent.Agent {
+	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow")), script.Calls(
+		agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))
+}
+
+// Scenario 58.
+func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
+	for what, again := range map[string]map[string]int{
+		"model clerk":  {"model clerk": 3, "stream clerk": 1, "tool work": 1, "tool flow": 1},
+		"stream clerk": {"model clerk": 3, "stream clerk": 2, "tool work": 1, "tool flow": 1},
+		"tool work":    {"model clerk": 2, "stream clerk": 1, "tool work": 2, "tool flow": 1},
+		"tool flow":    {"model clerk": 2, "stream clerk": 1, "tool work": 1, "tool flow": 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // which also sees that nothing is left behind
+				x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.EnableStreaming = true })
+				x.cancelAt(what, agent.AtOnce)
+				x.wantCancelled(x.start())
+				end := x.goOn(nil)
+				if text := end.finished(t).Output.Text(); text != "All done." {
+					t.Errorf("it ended with %q", text)
+				}
+				x.c.want(t, again)
+			})
+		})
+	}
+}
+
+// Scenario 59.
+func TestCancel_AfterModelKeepsItsAnswerAndLeavesTheToolsToTheResume(t *testing.T) {
+	x := rehearse(t, clerk)
+	x.cancelAt("model clerk", agent.AfterModel)
+	stopped := x.start()
+	x.wantCancelled(stopped)
+	if log := stopped.log(); len(log) != 2 || log[0] != "clerk says calls work({})calls flow({})" {
+		t.Errorf("before the cancel there was %q", log)
+	}
+	x.c.want(t, map[string]int{"model clerk": 1})
+	end := x.goOn(nil)
+	if end.finished(t); strings.Contains(strings.Join(end.log(), "\n"), "calls work") {
+		t.Errorf("what was said is said again: %q", end.log())
+	}
+	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": 1})
+}
+
+// Scenario 60.
+func TestCancel_AfterToolsKeepsTheirResults(t *testing.T) {
+	x := rehearse(t, clerk)
+	x.cancelAt("model clerk", agent.AfterTools)
+	x.wantCancelled(x.start())
+	x.c.want(t, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1})
+	x.goOn(nil).wantLog(t, "clerk says All done.", "clerk finished")
+	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": 1})
+}
+
+// Scenario 61.
+func TestCancel_APointThatNeverComesLeavesTheRunAlone(t *testing.T) {
+	for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
+		x := rehearse(t, func(x *rehearsal) agent.Agent { return x.chat("talker", nil, script.Say("That was it.")) })
+		x.cancelAt("model talker", mode)
+		x.start().finished(t)
+		x.wantEnded()
+	}
+}
+
+// Scenario 62.
+func TestCancel_IsAtOnceWhenTheTimeIsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := rehearse(t, clerk)
+		x.moment = func(ctx context.Context, what string) error {
+			if what != "tool work" {
+				return nil
+			}
+			x.asked = x.cancel(agent.AfterTools, agent.Within(time.Minute))
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		begun := time.Now()
+		cancelled := x.wantCancelled(x.start())
+		if !cancelled.Escalated || !strings.Contains(cancelled.Error(), "at once") {
+			t.Errorf("it should be said that the time was up: %v", cancelled)
+		}
+		if passed := time.Since(begun); passed != time.Minute {
+			t.Errorf("it took %v", passed)
+		}
+		x.goOn(nil).finished(t)
+		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 2, "tool flow": 1})
+	})
+}
+
+func TestCancel_InTimeIsNotAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := rehearse(t, clerk)
+		x.cancelAt("model clerk", agent.AfterModel, agent.Within(time.Minute))
+		if x.wantCancelled(x.start()).Escalated {
+			t.Error("the point came in time")
+		}
+		x.cancel(agent.AfterTools, agent.Within(time.Second)) // nobody is there any more
+		time.Sleep(time.Hour)
+		if err := x.asked.Wait(t.Context()); err != nil {
+			t.Errorf("long after it Wait says %v", err)
+		}
+	})
+}
+
+// Scenario 63.
+func TestCancel_BeforeTheStartNothingRuns(t *testing.T) {
+	for _, mode := range []agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools} {
+		x := rehearse(t, clerk)
+		ctx := x.cancellable()
+		x.asked = x.cancel(mode)
+		stopped := play(x.runner().Query(ctx, "Go.", agent.WithRun("run")))
+		cancelled, ok := errors.AsType[*agent.CancelError](stopped.err)
+		if !ok || cancelled.Run != "run" || len(stopped.events) > 0 {
+			t.Fatalf("mode %d: got %q, %+v", mode, stopped.log(), cancelled)
+		}
+		if err := x.asked.Wait(t.Context()); err != nil {
+			t.Errorf("mode %d: Wait says %v", mode, err)
+		}
+		x.c.want(t, nil)
+		end := x.goOn(nil)
+		if errors.Is(end.err, graph.ErrUnknownRun) { // it had not even begun
+			end = x.start()
+		}
+		end.finished(t)
+	}
+}
+
+func TestCancel_BeforeAResumeNothingRuns(t *testing.T) {
+	for _, mode := range []agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools} {
+		x := rehearse(t, clerk)
+		x.cancelAt("model clerk", agent.AfterModel)
+		x.wantCancelled(x.start())
+		ctx := x.cancellable()
+		x.asked = x.cancel(mode)
+		x.wantCancelled(play(x.runner().Resume(ctx, "run")))
+		x.c.want(t, map[string]int{"model clerk": 1})
+		x.goOn(nil).finished(t)
+	}
+}
+
+func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
+	failure := errors.New("out of order")
+	for name, test := range map[string]struct {
+		tool *tool.Tool
+		want func(p *playback) bool
+	}{
+		"finished": {tool.New("work", "Works.", func(context.Context, struct{}) (string, error) { return "done", nil }),
+			func(p *playback) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "finished") }},
+		"waits": {tool.New("work", "Asks.", func(ctx context.Context, _ struct{}) (string, error) { return question.Ask(ctx, "Well?") }),
+			func(p *playback) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "waits") }},
+		"failed": {tool.New("work", "Fails.", func(context.Context, struct{}) (string, error) { return "", failure }),
+			func(p *playback) bool {
+				_, cancelled := errors.AsType[*agent.CancelError](p.err)
+				return errors.Is(p.err, failure) && !cancelled
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := rehearse(t, func(x *rehearsal) agent.Agent {
+				return x.chat("clerk", tools(test.tool), script.Call("work", "{}"), script.Say("Done."))
+			})
+			x.moment = func(_ context.Context, what string) error {
+				if name != "finished" || x.c.of(what) == 2 {
+					x.asked = x.cancel(agent.AfterTools) // comes too late: in the last turn, or behind question and failure
+				}
+				return nil
+			}
+			if p := x.start(); !test.want(p) {
+				t.Errorf("got %q", p.log())
+			}
+			x.wantEnded()
+			x.asked = x.cancel(agent.AtOnce)
+			x.wantEnded()
+		})
+	}
+}
+
+// Scenario 64.
+func TestCancel_WithoutAStore(t *testing.T) {
+	x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.Store = nil })
+	x.cancelAt("tool work", agent.AtOnce)
+	stopped := x.start()
+	if _, ok := errors.AsType[*agent.CancelError](stopped.err); !ok {
+		t.Errorf("got %q", stopped.log())
+	}
+	if err := x.asked.Wait(t.Context()); err != nil {
+		t.Errorf("Wait says %v", err)
+	}
+}
+
+// Scenario 65.
+func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
+	type request struct {
+		mode  agent.CancelMode
+		limit time.Duration // 0 for none
+	}
+	for name, test := range map[string]struct {
+		requests  []request
+		stuck     bool // the tool comes to its end only when its context does
+		want      map[string]int
+		after     time.Duration
+		escalated bool
+	}{
+		"the first point counts":    {[]request{{agent.AfterTools, 0}, {agent.AfterModel, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
+		"in whatever order":         {[]request{{agent.AfterModel, 0}, {agent.AfterTools, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
+		"the earliest limit counts": {[]request{{agent.AfterTools, time.Hour}, {agent.AfterTools, time.Minute}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"a later one does not":      {[]request{{agent.AfterTools, time.Minute}, {agent.AfterTools, time.Hour}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"none does not either":      {[]request{{agent.AfterTools, time.Minute}, {agent.AfterTools, 0}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"at once is before all":     {[]request{{agent.AfterTools, time.Minute}, {agent.AtOnce, 0}}, true, map[string]int{"model clerk": 1}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := rehearse(t, clerk)
+				var all []*agent.Cancellation
+				x.moment = func(ctx context.Context, what string) error {
+					if what == "model clerk" {
+						for _, r := range test.requests {
+							var options []agent.CancelOption
+							if r.limit > 0 {
+								options = append(options, agent.Within(r.limit))
+							}
+							x.asked = x.cancel(r.mode, options...)
+							all = append(all, x.asked)
+						}
+						return ctx.Err()
+					}
+					if test.stuck {
+						<-ctx.Done()
+					}
+					return ctx.Err()
+				}
+				begun := time.Now()
+				cancelled := x.wantCancelled(x.start())
+				if passed := time.Since(begun); passed != test.after || cancelled.Escalated != test.escalated {
+					t.Errorf("it took %v, escalated: %v", passed, cancelled.Escalated)
+				}
+				for _, c := range all {
+					if err := c.Wait(t.Context()); errors.Is(err, agent.ErrCancelTimeout) != test.escalated {
+						t.Errorf("one of those who cancelled hears %v", err)
+					}
+				}
+				x.c.want(t, test.want)
+			})
+		})
+	}
+}
+
+// Scenario 66.
+func TestCancel_AgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
+	everywhere(t, func(t *testing.T, p *program) {
+		x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+			list := tools(x.tool("one"), tool.Approve(x.tool("two")), x.tool("three"))
+			return x.chat("clerk", list, script.Call("one", "{}"), script.Call("two", "{}"), script.Call("three", "{}"), script.Say("Done."))
+		})
+		x.cancelAt("model clerk", agent.AfterModel)
+		x.wantCancelled(x.start())
+		x.cancelAt("tool one", agent.AfterTools)
+		x.wantCancelled(x.goOn(nil))
+		open := one(t, x.goOn(nil).waits(t))
+		x.cancelAt("tool two", agent.AfterTools)
+		x.wantCancelled(x.goOn(map[string]any{open.ID: yes}))
+		if again := x.goOn(map[string]any{open.ID: yes}); !errors.Is(again.err, graph.ErrAlreadyAnswered) {
+			t.Errorf("the answer counts, but a second one got %q", again.log())
+		}
+		x.cancelAt("model clerk", agent.AtOnce)
+		x.wantCancelled(x.goOn(nil))
+		x.goOn(nil).finished(t)
+		x.c.want(t, map[string]int{"model clerk": 5, "tool one": 1, "tool two": 1, "tool three": 1})
+	})
+}
+
+func TestCancel_WaitEndsWithItsContext(t *testing.T) {
+	_, cancel := agent.WithCancel(t.Context()) // of a run that never comes
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := cancel(agent.AfterModel).Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The effect of an approved call that is cancelled may have happened: nobody knows, and so a person is asked.
+func TestCancel_AtOnceInAnApprovedCallLeavesItInDoubt(t *testing.T) {
+	for name, test := range map[string]struct {
+		options []tool.Option
+		asks    bool
+	}{
+		"once only":  {nil, true},
+		"idempotent": {[]tool.Option{tool.Idempotent()}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := make(map[string]bool)
+			x := rehearse(t, func(x *rehearsal) agent.Agent {
+				pay := tool.Approve(tool.New("pay", "Pays.", func(ctx context.Context, _ struct{}) (string, error) {
+					keys[tool.Key(ctx)] = true
+					return "paid", x.at(ctx, "tool pay")
+				}, test.options...))
+				return x.chat("clerk", tools(pay), script.Call("pay", "{}"), script.Say("Done."))
+			})
+			open := one(t, x.start().waits(t))
+			x.cancelAt("tool pay", agent.AtOnce)
+			x.wantCancelled(x.goOn(map[string]any{open.ID: yes}))
+			next := x.goOn(nil)
+			if test.asks {
+				doubt := one(t, next.waits(t))
+				if asked, err := fermata.InDoubt.Question(doubt); err != nil || !keys[asked.Key] || x.c.of("tool pay") != 1 {
+					t.Fatalf("got %+v, %v", asked, err)
+				}
+				next = x.goOn(map[string]any{doubt.ID: fermata.WhatHappened{Happened: false}})
+			}
+			next.finished(t)
+			if x.c.want(t, map[string]int{"model clerk": 2, "tool pay": 2}); len(keys) != 1 {
+				t.Errorf("it was called with %d keys", len(keys))
+			}
+		})
+	}
+}
+
+// Scenario 67. A border between agents is a point for every mode: what is before it is not run again, what is behind it has not begun.
+func TestCancel_BetweenTwoAgents(t *testing.T) {
+	say := func(x *rehearsal, name string) agent.Agent { return x.chat(name, nil, script.Say("I am "+name)) }
+	for name, test := range map[string]struct {
+		build func(x *rehearsal) agent.Agent
+		after map[string]int
+	}{
+		"sequential": {func(x *rehearsal) agent.Agent { return must(agent.NewSequential("flow", "", say(x, "a"), say(x, "b"))) },
+			map[string]int{"model a": 1, "model b": 1}},
+		"loop": {func(x *rehearsal) agent.Agent { return must(agent.NewLoop("flow", "", 2, say(x, "a"), say(x, "b"))) },
+			map[string]int{"model a": 2, "model b": 2}},
+		"next round": {func(x *rehearsal) agent.Agent { return must(agent.NewLoop("flow", "", 3, say(x, "a"))) },
+			map[string]int{"model a": 3}},
+		"lane of a parallel": {func(x *rehearsal) agent.Agent {
+			return must(agent.NewParallel("flow", "", must(agent.NewSequential("lane", "", say(x, "a"), say(x, "b")))))
+		}, map[string]int{"model a": 1, "model b": 1}},
+		"transfer": {func(x *rehearsal) agent.Agent {
+			return must(agent.NewChat(agent.Chat{Name: "a", Agents: []agent.Agent{say(x, "b")},
+				Model: &actor{x, "a", script.New(script.Call("transfer_to_agent", `{"agent_name":"b"}`))}}))
+		}, map[string]int{"model a": 1, "model b": 1}},
+		"plan and execute": {func(x *rehearsal) agent.Agent {
+			planner := &actor{x, "a", script.New(script.Call("plan", `{"steps":["first"]}`))}
+			after := &actor{x, "c", script.New(script.Call("respond", `{"response":"done"}`))}
+			return must(agent.NewPlanExecute(agent.PlanExecute{Name: "flow", Planner: planner, Replanner: after, Executor: say(x, "b")}))
+		}, map[string]int{"model a": 1, "model b": 1, "model c": 1}},
+		"agents of a function": {func(x *rehearsal) agent.Agent {
+			return must(agent.NewFunc("flow", "", func(ctx context.Context, in *agent.Input) (*agent.Output, error) {
+				if _, err := agent.Run(ctx, say(x, "a"), in); err != nil {
+					return nil, err
+				}
+				return agent.Run(ctx, say(x, "b"), in)
+			}))
+		}, map[string]int{"model a": 1, "model b": 1}},
+	} {
+		for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
+			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
+				reference := rehearse(t, test.build).start()
+				x := rehearse(t, test.build)
+				x.cancelAt("model a", mode)
+				stopped := x.start()
+				x.wantCancelled(stopped)
+				x.c.want(t, map[string]int{"model a": 1})
+				end := x.goOn(nil)
+				if d := cmp.Diff(reference.finished(t), end.finished(t)); d != "" {
+					t.Errorf("the end differs (-uncancelled +cancelled):\n%s", d)
+				}
+				x.c.want(t, test.after)
+				if got := append(stopped.log()[:len(stopped.events)], end.log()...); !slices.Equal(got, reference.log()) {
+					t.Errorf("the events were %q, want %q", got, reference.log())
+				}
+			})
+		}
+	}
+}
+
+// Scenario 68.
+func TestCancel_ReachesAgentsInTools(t *testing.T) {
+	build := func(x *rehearsal) agent.Agent {
+		worker := x.chat("worker", tools(x.tool("dig")), script.Call("dig", "{}"), script.Say("dug"))
+		middle := x.chat("middle", tools(agent.AsTool(worker)), script.Call("worker", `{"request":"dig"}`), script.Say("seen to it"))
+		return x.chat("boss", tools(agent.AsTool(middle)), script.Call("middle", `{"request":"see to it"}`), script.Say("Good."))
+	}
+	once := map[string]int{"model boss": 2, "model middle": 2, "model worker": 2, "tool dig": 1}
+	for name, test := range map[string]struct {
+		at      string
+		mode    agent.CancelMode
+		before  map[string]int
+		another string // what is called twice
+	}{
+		"at once in the deepest model": {"model worker", agent.AtOnce, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, "model worker"},
+		"at once in the deepest tool":  {"tool dig", agent.AtOnce, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, "tool dig"},
+		"after the deepest model":      {"model worker", agent.AfterModel, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, ""},
+		"after the deepest tools":      {"tool dig", agent.AfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the first tools":        {"model boss", agent.AfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the outer model":        {"model boss", agent.AfterModel, map[string]int{"model boss": 1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := rehearse(t, build)
+			x.cancelAt(test.at, test.mode)
+			x.wantCancelled(x.start())
+			x.c.want(t, test.before)
+			x.goOn(nil).finished(t)
+			want := maps.Clone(once)
+			if test.another != "" {
+				want[test.another]++
+			}
+			x.c.want(t, want)
+		})
+	}
+}
+
+func TestCancel_AgentsAtWorkSideBySideAllGoOnWhereTheyWere(t *testing.T) {
+	for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
+		x := rehearse(t, func(x *rehearsal) agent.Agent {
+			var workers []*tool.Tool
+			var calls []agent.ToolCall
+			for _, name := range []string{"left", "right"} {
+				workers = append(workers, agent.AsTool(x.chat(name, tools(x.tool("dig-"+name)), script.Call("dig-"+name, "{}"), script.Say("dug"))))
+				calls = append(calls, agent.ToolCall{Name: name, Args: `{"request":"dig"}`})
+			}
+			return x.chat("boss", workers, script.Calls(calls...), script.Say("Good."))
+		})
+		var both sync.WaitGroup
+		both.Add(2)
+		x.moment = func(_ context.Context, what string) error {
+			if what == "model left" || what == "model right" {
+				both.Done()
+				both.Wait() // both are at work
+				x.mu.Lock()
+				x.asked = x.cancel(mode)
+				x.mu.Unlock()
+			}
+			return nil
+		}
+		x.wantCancelled(x.start())
+		if x.c.of("model left") != 1 || x.c.of("model right") != 1 || x.c.of("model boss") != 1 {
+			t.Errorf("mode %d: when it stopped %v had happened", mode, x.c.n)
+		}
+		x.goOn(nil).finished(t)
+		x.c.want(t, map[string]int{"model boss": 2, "model left": 2, "model right": 2, "tool dig-left": 1, "tool dig-right": 1})
+	}
+}
+
+// In the place of scenario 70.
+func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := rehearse(t, clerk)
+		ended := false
+		x.moment = func(ctx context.Context, what string) error {
+			if what != "tool work" {
+				return nil
+			}
+			x.asked = x.cancel(agent.AtOnce)
+			time.Sleep(time.Hour) // deaf, and busy
+			ended = true
+			return nil
+		}
+		stopped := x.start()
+		if !ended {
+			t.Error("the run was said to be over while its tool was at work")
+		}
+		x.wantCancelled(stopped)
+		x.goOn(nil).finished(t)
+		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": 1}) // what it did is not lost
+	})
+}
+
+func TestCancel_AtOnceStopsAfterAModelThatDoesNotHeedItsContext(t *testing.T) {
+	x := rehearse(t, func(x *rehearsal) agent.Agent {
+		answer := func(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+			err := x.at(ctx, "model clerk")
+			response, _ := script.New(script.Call("work", "{}"), script.Call("work", "{}"), script.Say("Done.")).Generate(context.Background(), r)
+			return response, err
+		}
+		return must(agent.NewChat(agent.Chat{Name: "clerk", Model: deafModel(answer), Tools: tools(x.tool("work"))}))
+	})
+	deaf := func(busy string) func(context.Context, string) error {
+		return func(_ context.Context, what string) error {
+			if what == busy {
+				x.asked = x.cancel(agent.AtOnce)
+			}
+			return nil
+		}
+	}
+	x.moment = deaf("model clerk")
+	x.wantCancelled(x.start())
+	x.c.want(t, map[string]int{"model clerk": 1})
+	x.moment = deaf("tool work")
+	x.wantCancelled(x.goOn(nil))
+	x.c.want(t, map[string]int{"model clerk": 1, "tool work": 1})
+	x.goOn(nil).finished(t)
+	x.c.want(t, map[string]int{"model clerk": 3, "tool work": 2})
+}
+
+type deafModel func(ctx context.Context, r *agent.Request) (*agent.Response, error)
+
+func (f deafModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+	return f(ctx, r)
+}
+
+// What somebody was asked before the cancel stays asked, under the same id, and can be answered in whatever resume comes next.
+func TestCancel_BesideAnOpenQuestionOfAnotherLane(t *testing.T) {
+	for name, inTheSameCall := range map[string]bool{"asked again first": false, "answered at once": true} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, p *program) {
+				x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+					lane := func(name string) agent.Agent {
+						return x.chat(name, tools(asking(&x.c, name+"-asks")), script.Call(name+"-asks", `{"to":"whom"}`), script.Say("Heard."))
+					}
+					return must(agent.NewParallel("lanes", "", lane("slow"), lane("quick")))
+				})
+				open := x.start().waits(t)
+				slow, quick := find(t, open, "slow-asks whom?"), find(t, open, "quick-asks whom?")
+				x.cancelAt("model quick", agent.AtOnce)
+				x.wantCancelled(x.goOn(map[string]any{quick.ID: "yes"}))
+				if !inTheSameCall {
+					again := one(t, x.goOn(nil).waits(t))
+					if again.ID != slow.ID || x.c.of("model quick") != 3 {
+						t.Errorf("asked as %s, and after the cancel as %s; %v", slow.ID, again.ID, x.c.n)
+					}
+				}
+				x.goOn(map[string]any{slow.ID: "at last"}).finished(t)
+				x.c.want(t, map[string]int{"model slow": 2, "model quick": 3,
+					"enter slow-asks": 2, "enter quick-asks": 2, "slow-asks done": 1, "quick-asks done": 1})
+			})
+		})
+	}
+}
+
+// In the place of scenario 69: a run of its own inside a tool has a life of its own. Its end is not the end of the run around it.
+func TestCancel_ARunnerInAToolIsAnotherRun(t *testing.T) {
+	build := func(x *rehearsal) agent.Agent {
+		inner := newRunner(t, x.chat("inner", tools(x.tool("dig")), script.Call("dig", "{}"), script.Say("dug")))
+		ask := tool.New("ask", "Asks the other program.", func(ctx context.Context, _ struct{}) (string, error) {
+			p := play(inner.Query(ctx, "Dig."))
+			return fmt.Sprint(len(p.events)), p.err
+		})
+		return x.chat("clerk", tools(ask, x.tool("work")), script.Call("ask", "{}"), script.Call("work", "{}"), script.Say("Done."))
+	}
+	rehearse(t, build).start().finished(t)
+	x := rehearse(t, build)
+	x.cancelAt("model inner", agent.AfterTools)
+	x.wantCancelled(x.start())
+	x.c.want(t, map[string]int{"model clerk": 1, "model inner": 2, "tool dig": 1})
+	x.goOn(nil).finished(t)
+	x.c.want(t, map[string]int{"model clerk": 3, "model inner": 2, "tool dig": 1, "tool work": 1})
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/visit"
+)
+
+// What agents and tools ask is kept by their places. A program that no longer has such a place must not go on as if nobody
+// had asked there: neither while the question is open nor when its answer has come.
+
+// waitingBelow lists the places of agents and tool calls below this one that waited when this execution began, as far as it has not
+// come to them.
+func waitingBelow(scope *visit.Scope) []string {
+	at := scope.At()
+	if !waited(scope, at) {
+		return nil
+	}
+	var places []string
+	for _, part := range scope.Parts() {
+		place, ok := strings.CutPrefix(part, "parked ")
+		if !ok || place == at || !visit.Below(place, at) || !waited(scope, place) {
+			continue
+		}
+		switch last := place[strings.LastIndexByte(place, ';')+1:]; {
+		case strings.HasPrefix(last, string(fermata.SegmentAgent)+":"), strings.HasPrefix(last, string(fermata.SegmentTool)+":"):
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+// waited reports whether something was open at or below a place when this execution began, or has its answer since.
+func waited(scope *visit.Scope, place string) bool {
+	return len(scope.Host.Open(place)) > 0 || scope.Host.Fresh(place)
+}
+
+// present returns an error if an agent waits below this place that is none of these. It is called before they begin: those
+// behind it must not work before it has its answer.
+func present(scope *visit.Scope, agents ...Agent) error {
+	return changed(scope, func(place string) bool {
+		rest, err := fermata.ParseAddress(place[len(scope.At())+1:])
+		return err == nil && slices.ContainsFunc(agents, func(a Agent) bool { return a.Name() == rest[0].ID })
+	})
+}
+
+// notPassedBy returns an error if something waits below an agent that has just returned this, and the agent neither finished it nor asks
+// for it any more.
+func notPassedBy(scope *visit.Scope, result error) error {
+	if result != nil && !visit.Waits(result) {
+		return nil // it failed, and will come there again
+	}
+	asked := make(map[string]bool) // the places that ask, and all around them
+	for _, s := range visit.Flatten(signals(result)) {
+		for place := s.Record.Place(); place != "" && !asked[place]; place = place[:max(0, strings.LastIndexByte(place, ';'))] {
+			asked[place] = true
+		}
+	}
+	return changed(scope, func(place string) bool { return asked[place] })
+}
+
+// changed makes an error of the places that wait and are not known.
+func changed(scope *visit.Scope, known func(place string) bool) error {
+	var outermost []string
+	var missing []fermata.Address
+	for _, place := range waitingBelow(scope) {
+		if known(place) || slices.ContainsFunc(outermost, func(outer string) bool { return visit.Below(place, outer) }) {
+			continue
+		}
+		outermost = append(outermost, place)
+		address, err := fermata.ParseAddress(visit.Join(scope.FullAddress(), place[len(scope.At())+1:]))
+		if err != nil {
+			return err
+		}
+		missing = append(missing, address)
+	}
+	if missing == nil {
+		return nil
+	}
+	return &ChangedError{Run: scope.Host.Run(), Missing: missing}
+}
+
+// signals lists what an error waits for.
+func signals(err error) []*visit.Signal {
+	switch e := err.(type) {
+	case *visit.Signal:
+		return []*visit.Signal{e}
+	case interface{ Unwrap() []error }:
+		var all []*visit.Signal
+		for _, part := range e.Unwrap() {
+			all = append(all, signals(part)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		return signals(e.Unwrap())
+	}
+	return nil
+}

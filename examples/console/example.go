@@ -1,0 +1,204 @@
+// Package console is the terminal that the agent examples share. An example says what its agent is; the rest is here: flags,
+// the model, the store, showing what happens, asking the person, and going on after whatever happened to the process.
+//
+//	func main() { console.Main(console.Example{Name: "ticket", About: "…", Task: "Book me …", Build: build}) }
+//
+//	func build(kit *console.Kit) (agent.Agent, error) {
+//		return agent.NewChat(agent.Chat{Name: "clerk", Model: kit.Model(script.Say("Hello.")), …})
+//	}
+//
+// A question is shown with who asks, what, with which arguments, and which answers there are. Answers are read line by line,
+// from a person or from a pipe; a line that begins with "{" is the answer as JSON, whatever the kind of the question.
+// [FormFor] adds a kind of the example's own.
+package console
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+// Exit codes.
+const (
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130 // as a shell says it
+)
+
+// Example is an agent, with what the terminal around it has to know.
+type Example struct {
+	// Name is the directory below examples/. The first run is named after it, too.
+	Name string
+	// About says in one line what happens.
+	About string
+	// Task is what the agent is told, unless -task says something else.
+	Task string
+	// Build makes the agent.
+	Build func(kit *Kit) (agent.Agent, error)
+	// Forms are for questions of kinds that only this example has.
+	Forms []Form
+}
+
+// Kit is what an example builds its agent with.
+type Kit struct {
+	// Data is the directory for what the example keeps beside its runs.
+	Data   string
+	model  func(lines []script.Line) agent.Model
+	atExit []func() error
+}
+
+// Model returns the model that the user chose, or one that says these lines.
+func (k *Kit) Model(lines ...script.Line) agent.Model { return k.model(lines) }
+
+// AtExit has fn called when the program ends in an orderly way: to close what the example has opened.
+func (k *Kit) AtExit(fn func() error) { k.atExit = append(k.atExit, fn) }
+
+func (k *Kit) close() error {
+	var errs []error
+	for _, fn := range slices.Backward(k.atExit) {
+		errs = append(errs, fn())
+	}
+	return errors.Join(errs...)
+}
+
+// Seams are where tests reach into a program. The zero value is the program as it is.
+type Seams struct {
+	Store func(store.Checkpoints) store.Checkpoints
+	Model func(agent.Model) agent.Model
+}
+
+type config struct {
+	data, run, task string
+	model, url      string
+	by              string
+	calls           int
+	taskGiven       bool
+}
+
+// Main is the whole program.
+func Main(e Example) { os.Exit(Run(e, os.Args[1:], os.Stdin, os.Stdout, Seams{})) }
+
+// Run is [Main] with everything that it uses. It returns the exit code.
+func Run(e Example, args []string, in io.Reader, out io.Writer, seams Seams) int {
+	c, err := parse(e, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return ExitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program at once
+	err = work(ctx, e, c, newScreen(in, out), seams)
+	switch {
+	case err == nil, errors.Is(err, io.EOF): // at the end of its input the run waits
+		return 0
+	case ctx.Err() != nil:
+		return ExitInterrupted
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", e.Name, err)
+	if errors.As(err, new(*modelFlagError)) {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+func parse(e Example, args []string) (*config, error) {
+	c := new(config)
+	flags := flag.NewFlagSet(e.Name, flag.ContinueOnError)
+	flags.StringVar(&c.data, "data", ".demo", "keep everything in this `directory`")
+	flags.StringVar(&c.run, "run", e.Name+"-1", "the run's `name`: one that exists goes on, another begins")
+	flags.StringVar(&c.task, "task", e.Task, "what the agent is told, if the run begins")
+	flags.StringVar(&c.model, "model", "", "script, anthropic[/NAME] or openai[/NAME]; by default the one with an API key in the environment, else script")
+	flags.StringVar(&c.url, "url", "", "base `URL` of the model's service, for a server of your own; needs -model")
+	flags.StringVar(&c.by, "by", os.Getenv("USER"), "who answers")
+	flags.IntVar(&c.calls, "calls", 40, "ask before models are called more often than this")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(flags.Output(), "unexpected %q: the task is given with -task\n", flags.Arg(0))
+		return nil, errors.New("unexpected argument")
+	}
+	flags.Visit(func(f *flag.Flag) { c.taskGiven = c.taskGiven || f.Name == "task" })
+	return c, nil
+}
+
+// work takes one run from where it is to its end, or to where the person leaves.
+func work(ctx context.Context, e Example, c *config, s *screen, seams Seams) (err error) {
+	runner, kit, err := open(e, c, seams)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kit.close()) }()
+	d := &desk{
+		runner: runner, screen: s, config: c, example: e,
+		forms:    formsOf(e.Forms),
+		lockFile: filepath.Join(c.data, e.Name+"-"+url.PathEscape(c.run)+".lock"),
+	}
+	s.begin(e, c)
+	return d.work(ctx)
+}
+
+// open makes the runner, and opens the store that it keeps its runs in.
+func open(e Example, c *config, seams Seams) (*agent.Runner, *Kit, error) {
+	model, err := chooseModel(c, os.Getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return nil, nil, err
+	}
+	kit := &Kit{Data: c.data, model: func(lines []script.Line) agent.Model {
+		if seams.Model != nil {
+			return seams.Model(model(lines))
+		}
+		return model(lines)
+	}}
+	runner, err := kit.runner(e, c, seams)
+	if err != nil {
+		return nil, nil, errors.Join(err, kit.close())
+	}
+	return runner, kit, nil
+}
+
+func (k *Kit) runner(e Example, c *config, seams Seams) (*agent.Runner, error) {
+	built, err := e.Build(k)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := sqlite.Open(filepath.Join(c.data, e.Name+".db"))
+	if err != nil {
+		return nil, err
+	}
+	k.AtExit(kept.Close)
+	var checkpoints store.Checkpoints = kept
+	if seams.Store != nil {
+		checkpoints = seams.Store(kept)
+	}
+	return agent.NewRunner(agent.RunnerConfig{
+		Agent: built, Store: checkpoints, EnableStreaming: true, Limits: agent.Limits{ModelCalls: c.calls},
+	})
+}
+
+// Inspect looks at a run that an example keeps in a directory. It must not be called while this process runs it.
+func Inspect(ctx context.Context, e Example, data, run string) (saved *agent.Snapshot, err error) {
+	runner, kit, err := open(e, &config{data: data, model: modelScript}, Seams{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, kit.close()) }()
+	return runner.Inspect(ctx, run)
+}

@@ -1,0 +1,32 @@
+//go:build !windows
+
+package console
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock locks a file that exists for nothing else. The operating system lets go of the lock when the process ends, however
+// it ends, and the file stays.
+func tryLock(path string) (release func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = file.Close() // nothing was written
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errLocked
+		}
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
+}

@@ -1,0 +1,44 @@
+package outside
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestBook_AKnownKeyDoesNothingButIsSeen(t *testing.T) {
+	b := Open(t.TempDir(), "bank")
+	for _, key := range []string{"a", "b", "a"} {
+		if err := b.DoOnce(key, "10 EUR"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, again, err := b.Count(); done != 2 || again != 1 || err != nil {
+		t.Errorf("done %d, again %d, %v; want 2, 1", done, again, err)
+	}
+	if err := b.DoOnce("", "10 EUR"); err == nil {
+		t.Error("a call without a key was taken")
+	}
+}
+
+func TestBook_WithoutKeysEveryCallCounts(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 { // two processes
+		if err := Open(dir, "mail").Do("a", "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, again, err := Open(dir, "mail").Count(); done != 2 || again != 0 || err != nil {
+		t.Errorf("done %d, again %d, %v; want 2, 0", done, again, err)
+	}
+}
+
+func TestBook_ALineThatIsNoneIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mail.jsonl"), []byte("{\"key\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Open(dir, "mail").Count(); err == nil {
+		t.Error("it was passed over")
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata"
+)
+
+const (
+	allow = fermata.Allow
+	deny  = fermata.Deny
+	ask   = fermata.AskPerson
+)
+
+func TestPolicy_OnlyWhatOnlyReadsNeedsNobody(t *testing.T) {
+	for text, want := range map[string]fermata.Verdict{
+		"SELECT 1":                                     allow,
+		"  select *\nfrom products ;":                  allow,
+		"/* all */ SELECT 1 -- of them":                allow,
+		"-- DROP TABLE products\nSELECT 1":             allow,
+		";; SELECT 1 ;;":                               allow,
+		"SELECT 'a; DROP TABLE products'":              allow,
+		"SELECT 'it''s; fine' AS \"a;b\", `c;d`":       allow,
+		"SELECT 1 AS [a;b]":                            allow,
+		"SELECT 1 /* ; DROP TABLE products; */":        allow,
+		"SELECT replace(name, 'a', 'b') FROM t":        allow,
+		"DROP TABLE products":                          ask,
+		"drop table products;":                         ask,
+		"DELETE FROM products":                         ask,
+		"UPDATE products SET price = 0":                ask,
+		"ALTER TABLE products DROP COLUMN price":       ask,
+		"INSERT INTO orders VALUES (3, 1, 1)":          ask,
+		"REPLACE INTO orders VALUES (1, 1, 1)":         ask,
+		"CREATE TABLE t AS SELECT * FROM products":     ask,
+		"/* SELECT */ DELETE FROM products":            ask,
+		"-- SELECT\rDELETE FROM products\nDELETE":      ask,
+		"WITH x AS (SELECT 1) DELETE FROM products":    ask,
+		"WITH x AS (SELECT 1) SELECT * FROM x":         ask, // it could be either, and the policy does not look
+		"PRAGMA writable_schema = 1":                   ask,
+		"ATTACH 'other.db' AS other":                   ask,
+		"VACUUM":                                       ask,
+		"EXPLAIN SELECT 1":                             ask,
+		"SELECTX 1":                                    ask,
+		"SÉLECT 1":                                     ask,
+		"\ufeffSELECT 1":                               ask,
+		"(SELECT 1)":                                   ask,
+		"'SELECT' 1":                                   ask,
+		"SELECT 'no end":                               ask,
+		"SELECT \"no end; DROP TABLE products":         ask,
+		"make it cheaper":                              ask,
+		"SELECT 1; DROP TABLE products":                deny,
+		"SELECT 1;DROP TABLE products;":                deny,
+		"SELECT 1 /* */;/* */ DELETE FROM products":    deny,
+		"SELECT 'a' ; -- b\nDELETE FROM products":      deny,
+		"SELECT ''';' ; DELETE FROM products":          deny,
+		"SELECT 1; 'no end":                            deny,
+		"BEGIN; UPDATE products SET price = 0; COMMIT": deny,
+		"BEGIN":                             deny,
+		"commit":                            deny,
+		"ROLLBACK":                          deny,
+		"SAVEPOINT a":                       deny,
+		"":                                  deny,
+		" ; -- nothing\n;":                  deny,
+		"DELETE FROM applied_keys":          deny,
+		"SELECT * FROM \"APPLIED_KEYS\"":    deny,
+		"SELECT 1 --; x\n; DELETE FROM a":   deny,
+		"SELECT 1 /* no end ; DROP TABLE a": allow, // SQLite takes the rest for a comment, too
+	} {
+		if got := classify(text).ruling(); got.Verdict != want || got.Rule == "" || got.Reason == "" {
+			t.Errorf("%q: %+v, want %q", text, got, want)
+		}
+	}
+}
+
+// The driver runs all statements of a text. So the policy and SQLite must agree on where one ends.
+func TestProperty_WhatThePolicyAllowsChangesNothing(t *testing.T) {
+	conn, err := newShop(t).writer.Conn(t.Context()) // a connection on which it could write
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	state := func() (changes, tables int) {
+		if err := conn.QueryRowContext(t.Context(), "SELECT total_changes(), (SELECT count(*) FROM sqlite_schema)").Scan(&changes, &tables); err != nil {
+			t.Fatal(err)
+		}
+		return changes, tables
+	}
+	piece := rapid.SampledFrom([]string{
+		"SELECT 1", "DELETE FROM products", "DROP TABLE orders", "a", " ", "\n", "\r", ";", ",", "'", "\"", "`", "[", "]", "--", "/*", "*/", "\\", "\x00", "é", "x'00'", "\v",
+	})
+	rapid.Check(t, func(r *rapid.T) {
+		text := "SELECT 1 " + strings.Join(rapid.SliceOfN(piece, 1, 12).Draw(r, "pieces"), "")
+		if classify(text).ruling().Verdict != fermata.Allow {
+			return
+		}
+		changes, tables := state()
+		_, _ = conn.ExecContext(t.Context(), text) // it may well be wrong
+		if c, n := state(); c != changes || n != tables {
+			r.Errorf("%q was allowed and changed something", text)
+		}
+	})
+}

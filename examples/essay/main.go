@@ -1,0 +1,167 @@
+// Essay writes a text with you: it shows a draft, takes your feedback, writes the next one, until you are content. Then it is
+// printed. It shows an agent of your own ([agent.NewFunc]) with a question of its own ([Feedback]): a loop in plain Go, which
+// goes on in the right round however often the process dies.
+//
+//	go run ./examples/essay
+//	go run ./examples/essay -model anthropic -task "Write a short essay about tea." -run tea
+//
+// At the question type what should change, y if you are content, or /stop. What is printed is in .demo/press.jsonl.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/examples/console"
+	"github.com/fermata-go/fermata/examples/console/outside"
+)
+
+func main() { console.Main(example) }
+
+var example = console.Example{
+	Name:  "essay",
+	About: "an agent writes an essay, you say what should change, until you are content.",
+	Task:  "Write a short essay about machines that wait for people.",
+	Build: build,
+	Forms: []console.Form{form},
+}
+
+func build(kit *console.Kit) (agent.Agent, error) {
+	writer, err := agent.NewChat(agent.Chat{
+		Name:        "writer",
+		Instruction: "You write short essays. Answer with the essay and nothing else. If the reader wants changes, answer with the whole essay, changed.",
+		Model:       kit.Model(lines...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := &editor{writer: writer, press: outside.Open(kit.Data, "press")}
+	return agent.NewFunc("editor", "Takes an essay from its first draft to print.", e.work)
+}
+
+// maxDrafts is when the editor gives up.
+const maxDrafts = 5
+
+type editor struct {
+	writer agent.Agent
+	press  *outside.Book
+}
+
+// work is called again from its beginning after every answer. It comes quickly to where it was: a writer that is done is not
+// run again, and a question that is answered returns its answer.
+func (e *editor) work(ctx context.Context, input *agent.Input) (*agent.Output, error) {
+	conversation := slices.Clone(input.Messages)
+	for n := 1; n <= maxDrafts; n++ {
+		written, err := agent.RunNth(ctx, n, e.writer, &agent.Input{Messages: conversation})
+		if err != nil {
+			return nil, err
+		}
+		draft := Draft{Number: n, Text: written.Text()}
+		verdict, err := Feedback.Ask(ctx, draft)
+		if err != nil {
+			return nil, err
+		}
+		switch verdict.Word {
+		case Content:
+			return e.print(ctx, draft)
+		case Stop:
+			return say("Nothing was printed: %s.", verdict.Text)
+		}
+		conversation = append(conversation, agent.Assistant(draft.Text), agent.User(verdict.Text))
+	}
+	return say("Nothing was printed: it was still not right after %d drafts.", maxDrafts)
+}
+
+// print is what cannot be taken back. The approval is for exactly this text; nobody is asked a second time, because only a
+// person's word leads here.
+func (e *editor) print(ctx context.Context, draft Draft) (*agent.Output, error) {
+	approved, err := fermata.Approve(ctx, fermata.Action[Draft]{Name: "print", Args: draft, Policy: readAndLiked})
+	if err != nil {
+		return nil, err
+	}
+	number, err := fermata.Effect(ctx, approved, func(_ context.Context, d Draft, key string) (string, error) {
+		return outside.Number("P", key), e.press.DoOnce(key, d)
+	}, fermata.Idempotent())
+	if err != nil {
+		return nil, err
+	}
+	return say("Draft %d is printed, as %s.", draft.Number, number)
+}
+
+var readAndLiked = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+	return fermata.Ruling{Verdict: fermata.Allow, Rule: "read", Reason: "a person has read this text and is content"}, nil
+})
+
+func say(format string, args ...any) (*agent.Output, error) {
+	return &agent.Output{Messages: []agent.Message{agent.Assistant(fmt.Sprintf(format, args...))}}, nil
+}
+
+// Feedback is the question that is asked about each draft.
+var Feedback = fermata.NewKind[Draft, Verdict]("essay-feedback")
+
+// Draft is what the person reads.
+type Draft struct {
+	Number int    `json:"number"`
+	Text   string `json:"text"`
+}
+
+// Verdict is what the person says.
+type Verdict struct {
+	Word Word `json:"word"`
+	// Text says what should change, or why to stop.
+	Text string `json:"text,omitempty"`
+}
+
+// Word is the short form of a verdict.
+type Word string
+
+// What a person can say to a draft.
+const (
+	Content Word = "content"
+	Change  Word = "change"
+	Stop    Word = "stop"
+)
+
+// Choices lists the words, so that no other one passes for an answer.
+func (Word) Choices() []string { return []string{string(Content), string(Change), string(Stop)} }
+
+// Validate checks what the types alone cannot say.
+func (v Verdict) Validate() error {
+	if v.Word != Content && strings.TrimSpace(v.Text) == "" {
+		return errors.New("say what should change, or why to stop")
+	}
+	return nil
+}
+
+// form shows a draft in the terminal, and makes a verdict of a line.
+var form = console.FormFor(Feedback,
+	func(d *console.Dialogue, draft Draft) string {
+		d.Row("what", fmt.Sprintf("draft %d of at most %d", draft.Number, maxDrafts))
+		d.Row("text", draft.Text)
+		d.Option("TEXT", "what should change")
+		d.Option("y", "it is good: print it")
+		d.Option("/stop REASON", "give it up")
+		return "Your feedback"
+	},
+	func(_ context.Context, _ *console.Dialogue, _ Draft, line string) (Verdict, error) {
+		if strings.EqualFold(line, "y") || strings.EqualFold(line, "yes") {
+			return Verdict{Word: Content}, nil
+		}
+		if reason, stop := strings.CutPrefix(line, "/stop"); stop {
+			return Verdict{Word: Stop, Text: strings.TrimSpace(reason)}, nil
+		}
+		return Verdict{Word: Change, Text: line}, nil
+	})
+
+// lines are what the model says when there is none.
+var lines = append([]script.Line{
+	script.Say("A machine that never waits never listens. It is quick, and it is quick in the wrong direction, too. The art is to know when to stop, to keep everything in hand, and to ask."),
+}, slices.Repeat([]script.Line{console.Reply(func(feedback agent.Message) string {
+	return fmt.Sprintf("A machine that never waits never listens. The art is to stop and ask. (Changed, because you said: %s)", feedback.Text)
+})}, maxDrafts-1)...)

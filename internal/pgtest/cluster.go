@@ -1,0 +1,243 @@
+package pgtest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a server may take to start or to stop. Both take a fraction of a second unless the machine is overloaded.
+const patience = time.Minute
+
+// Cluster is one PostgreSQL server with its data. New is enough for most tests.
+type Cluster struct {
+	dir      string
+	bin      string
+	owner    *owner
+	password string // of the superuser postgres
+	port     int    // chosen by the first start and kept, so that connection strings stay good
+	guard    *guard
+
+	server *exec.Cmd
+	exited chan struct{} // closed when server has ended
+	killed bool          // and not started again
+
+	users, databases atomic.Int64 // made so far
+
+	mu   sync.Mutex
+	used []string // databases whose tests have ended
+}
+
+// Start makes a server for this test alone, which may [Cluster.Kill] it. It is gone when the test has ended.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	c, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// Kill ends the server's main process as kill -9 does: it can write nothing any more. Its children notice and leave.
+func (c *Cluster) Kill(t testing.TB) {
+	t.Helper()
+	if err := c.server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.exited
+	c.killed = true
+	if err := c.guard.watch(0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Restart starts the server again after Kill, on the same data and port, and waits until it has recovered.
+func (c *Cluster) Restart(t testing.TB) {
+	t.Helper()
+	c.killed = false
+	if err := c.run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func start() (_ *Cluster, err error) {
+	c := &Cluster{password: rand.Text()}
+	if c.bin, err = find(); err != nil {
+		return nil, err
+	}
+	if c.owner, err = findOwner(); err != nil {
+		return nil, err
+	}
+	if c.dir, err = c.owner.mkdirTemp(); err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	if c.guard, err = newGuard(c.dir, c.owner); err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), os.RemoveAll(c.dir))
+	}
+	if err = c.initdb(); err == nil {
+		err = c.run()
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
+}
+
+// stop ends the server and the guard, which removes the files. Data that nobody will read again is not written out.
+func (c *Cluster) stop() error {
+	if c.killed {
+		// What it had of the system's shared memory is still there, and goes when the next server on this data does.
+		if err := c.run(); err != nil {
+			return errors.Join(err, c.guard.dismiss())
+		}
+	}
+	if c.exited != nil {
+		c.server.Process.Signal(syscall.SIGQUIT) // an error means that it has ended already
+		select {
+		case <-c.exited:
+		case <-time.After(patience):
+			c.server.Process.Kill()
+			<-c.exited
+		}
+	}
+	return errors.Join(c.guard.watch(0), c.guard.dismiss())
+}
+
+func (c *Cluster) initdb() error {
+	secret := filepath.Join(c.dir, "password")
+	if err := os.WriteFile(secret, []byte(c.password), 0o600); err != nil {
+		return err
+	}
+	if err := c.owner.own(secret); err != nil {
+		return err
+	}
+	var output bytes.Buffer
+	// --no-sync speaks of initdb's own files, which nobody needs after a power failure. The server itself syncs.
+	cmd := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret,
+		"-E", "UTF8", "--locale", "C", "--no-sync")
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("pgtest: initdb: %w", err)
+	}
+	if err := errors.Join(c.guard.watch(cmd.Process.Pid), cmd.Wait(), c.guard.watch(0)); err != nil {
+		return fmt.Errorf("pgtest: initdb: %w\n%s", err, output.Bytes())
+	}
+	return os.Remove(secret)
+}
+
+// run starts the server and waits until it accepts connections. It tries again if the server gives up: somebody else may
+// have taken the port, and the children of a killed server need a moment to leave the shared memory.
+func (c *Cluster) run() error {
+	fixed := c.port != 0
+	deadline := time.Now().Add(patience)
+	for {
+		if !fixed {
+			port, err := freePort()
+			if err != nil {
+				return fmt.Errorf("pgtest: %w", err)
+			}
+			c.port = port
+		}
+		err := c.tryRun(deadline)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (c *Cluster) tryRun(deadline time.Time) error {
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	defer log.Close()
+	c.server = c.command("postgres", "-D", c.data(), "-p", strconv.Itoa(c.port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "fsync=on", "-c", "shared_buffers=32MB", "-c", "max_connections=200",
+		"-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic")
+	c.server.Stdout, c.server.Stderr = log, log
+	if err := c.server.Start(); err != nil {
+		return fmt.Errorf("pgtest: postgres: %w", err)
+	}
+	server, exited := c.server, make(chan struct{})
+	c.exited = exited
+	go func() {
+		defer close(exited)
+		server.Wait()
+	}()
+	if err := c.guard.watch(c.server.Process.Pid); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !c.ready() {
+		select {
+		case <-exited:
+			return errors.Join(fmt.Errorf("pgtest: postgres ended: %s\n%s", server.ProcessState, c.logTail()), c.guard.watch(0))
+		case <-tick.C:
+			if time.Now().After(deadline) {
+				return fmt.Errorf("pgtest: postgres is not ready after %s\n%s", patience, c.logTail())
+			}
+		}
+	}
+	return nil
+}
+
+// ready reads where pg_ctl does: the server writes its state to the last line of its pid file.
+func (c *Cluster) ready() bool {
+	data, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	lines := strings.Split(string(data), "\n")
+	return err == nil && len(lines) > 7 && strings.TrimSpace(lines[0]) == strconv.Itoa(c.server.Process.Pid) &&
+		strings.TrimSpace(lines[7]) == "ready"
+}
+
+func (c *Cluster) logTail() []byte {
+	data, err := os.ReadFile(filepath.Join(c.dir, "log"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return data[max(0, len(data)-2000):]
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// command prepares one of PostgreSQL's programs to run as the owner of the data, out of reach of the terminal's Ctrl-C:
+// the guard decides when it ends.
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = c.dir
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "PG") && !strings.HasPrefix(variable, "LC_") && !strings.HasPrefix(variable, "LANG") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	c.owner.prepare(cmd)
+	return cmd
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

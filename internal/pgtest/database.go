@@ -1,0 +1,98 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Database returns the connection string of an empty database on this server; see [New].
+//
+// To make a database takes the server ten times as long as to empty one, so those of tests that have ended are used again.
+// Their users are not: whoever of the former test is still there has no right to anything.
+func (c *Cluster) Database(t testing.TB) string {
+	t.Helper()
+	ctx := context.Background() // also from a Cleanup, where the test's own context is over
+	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
+	database, err := c.emptied(ctx)
+	if err == nil && database == "" {
+		database = fmt.Sprintf("test%d", c.databases.Add(1))
+		err = c.exec(ctx, "postgres", `CREATE DATABASE `+database)
+	}
+	if err == nil {
+		err = c.exec(ctx, "postgres", fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, user, password),
+			fmt.Sprintf(`ALTER DATABASE %s OWNER TO %s`, database, user))
+	}
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.used = append(c.used, database)
+	})
+	return c.url(user, password, database)
+}
+
+// Superuser returns the connection string of the superuser for a database on this server.
+func (c *Cluster) Superuser(t testing.TB, connString string) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.url("postgres", c.password, config.Database)
+}
+
+// emptied returns a database that a test has left, empty, or "" if there is none.
+func (c *Cluster) emptied(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.used) == 0 {
+		return "", nil
+	}
+	database := c.used[len(c.used)-1]
+	c.used = c.used[:len(c.used)-1]
+	return database, c.exec(ctx, database,
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+		`DO $$
+		DECLARE name text;
+		BEGIN
+			FOR name IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' LOOP
+				EXECUTE format('DROP SCHEMA %I CASCADE', name);
+			END LOOP;
+		END $$`,
+		`CREATE SCHEMA public AUTHORIZATION pg_database_owner`,
+		`GRANT USAGE ON SCHEMA public TO PUBLIC`,
+		`ALTER DATABASE `+database+` RESET ALL`)
+}
+
+// exec runs statements as the superuser.
+func (c *Cluster) exec(ctx context.Context, database string, statements ...string) error {
+	// A test may have made its database read-only.
+	conn, err := pgx.Connect(ctx, c.url("postgres", c.password, database)+"&default_transaction_read_only=off")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("%w in %s", err, statement)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) url(user, password, database string) string {
+	return (&url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(user, password),
+		Host:     fmt.Sprintf("127.0.0.1:%d", c.port),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}).String()
+}

@@ -1,0 +1,80 @@
+// Package pgtest gives tests a real PostgreSQL server of their own, and takes it away again however they end.
+//
+//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		pool, err := pgxpool.New(t.Context(), pgtest.New(t)) // an empty database
+//		...
+//	}
+//
+// All tests of a package share one server; [Start] makes a further one for a test that kills it. A server listens on a free
+// port of 127.0.0.1, wants a password, and writes to disk as one in production does (fsync is on). It has nothing to do
+// with a server that may run on the machine already.
+//
+// Its files are in a new directory of its own. A guard, a small shell process, holds the other end of a pipe from the test process:
+//
+//	test process ──starts──► postgres -D dir
+//	     │                      ▲
+//	     └───pipe──► guard ─────┘ when the pipe closes: stops postgres, removes dir
+//
+// so that a panic, a timeout, Ctrl-C and kill -9 leave as little behind as success does. Main merely waits for it.
+//
+// PostgreSQL refuses to run as root; root starts it as the user postgres.
+package pgtest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// shared is the server that New uses. It is started by the first test that needs it.
+var shared struct {
+	sync.Mutex
+	started bool
+	cluster *Cluster
+	err     error
+}
+
+// Main runs the tests of a package and returns the code to exit with. When it returns, the shared server is gone.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil {
+		return code
+	}
+	if err := shared.cluster.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// New returns the connection string of an empty database, owned by a user without further rights, that is this test's alone until
+// it has ended. If there is no PostgreSQL on this machine the test fails: what was not tested must not look as if it were.
+func New(t testing.TB) string {
+	t.Helper()
+	return sharedCluster(t).Database(t)
+}
+
+// Superuser returns the connection string of the superuser for a database on the shared server.
+func Superuser(t testing.TB, connString string) string {
+	t.Helper()
+	return sharedCluster(t).Superuser(t, connString)
+}
+
+func sharedCluster(t testing.TB) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.started {
+		shared.started = true
+		shared.cluster, shared.err = start()
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}

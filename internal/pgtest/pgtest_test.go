@@ -1,0 +1,250 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A test that needs a test process which ends badly starts this binary again with this variable set.
+const ending = "FERMATA_PGTEST_ENDING"
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }
+
+func connect(t *testing.T, connString string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func TestNew_DatabasesAreSeparateAndTheirOwnersHaveNoOtherRights(t *testing.T) {
+	first, second := connect(t, New(t)), connect(t, New(t))
+	if _, err := first.Exec(t.Context(), `CREATE SCHEMA mine; CREATE TABLE mine.notes (note text)`); err != nil {
+		t.Fatal(err)
+	}
+	var tables int
+	err := second.QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE tablename = 'notes'`).Scan(&tables)
+	if err != nil || tables != 0 {
+		t.Errorf("%d tables of another test, %v", tables, err)
+	}
+	if _, err := second.Exec(t.Context(), `CREATE ROLE mallory`); err == nil {
+		t.Error("the owner of a test's database may create roles")
+	}
+}
+
+// A database comes back as if it were new, whatever the test before has done to it.
+func TestNew_DatabaseOfAnEarlierTestIsEmpty(t *testing.T) {
+	c := Start(t)
+	var before string
+	t.Run("before", func(t *testing.T) {
+		before = c.Database(t)
+		admin, conn := connect(t, c.Superuser(t, before)), connect(t, before)
+		for _, statement := range []string{
+			`CREATE SCHEMA "mine ""too"`, `CREATE TABLE "mine ""too".notes (note text)`,
+		} {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		database := conn.Config().Database
+		for _, statement := range []string{
+			`CREATE TABLE public.notes (note text)`,
+			`ALTER DATABASE ` + database + ` SET work_mem = '1234kB'`,
+			`ALTER DATABASE ` + database + ` SET default_transaction_read_only = on`,
+		} {
+			if _, err := admin.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	after := c.Database(t)
+	conn := connect(t, after)
+	var schemas, memory string
+	var tables int
+	err := conn.QueryRow(t.Context(), `
+SELECT (SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'),
+       (SELECT count(*) FROM pg_tables WHERE tablename = 'notes'), current_setting('work_mem')`).Scan(&schemas, &tables, &memory)
+	if err != nil || schemas != "public" || tables != 0 || memory != "4MB" {
+		t.Errorf("schemas %s, %d tables, work_mem %s, %v; want those of a new database", schemas, tables, memory, err)
+	}
+	if _, err := conn.Exec(t.Context(), `CREATE SCHEMA mine`); err != nil {
+		t.Errorf("the database is not its user's: %v", err)
+	}
+	if conn.Config().Database != connectConfig(t, before).Database {
+		t.Error("the database was not used again")
+	}
+	if late, err := pgx.Connect(t.Context(), before); err == nil {
+		defer late.Close(t.Context())
+		if _, err := late.Exec(t.Context(), `CREATE SCHEMA late`); err == nil {
+			t.Error("the former test's user may still do something")
+		}
+	}
+}
+
+// A killed server leaves a segment of shared memory in the system, of which there are not many.
+func TestKill_LeavesNoSharedMemory(t *testing.T) {
+	c, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kill(t)
+	segment := sharedMemory(t, c)
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		t.Skip("no list of the system's shared memory")
+	}
+	for line := range strings.Lines(string(segments)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[1] == segment {
+			t.Errorf("segment %s is still there", segment)
+		}
+	}
+}
+
+// sharedMemory returns the id of the segment that the server has written down.
+func sharedMemory(t *testing.T, c *Cluster) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(strings.Split(string(data), "\n")[6])
+	if len(fields) != 2 {
+		t.Fatalf("no shared memory in %q", data)
+	}
+	return fields[1]
+}
+
+func connectConfig(t *testing.T, connString string) *pgx.ConnConfig {
+	t.Helper()
+	config, err := pgx.ParseConfig(connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func TestNew_ServerIsAsDurableAsInProduction(t *testing.T) {
+	connString := New(t)
+	conn := connect(t, Superuser(t, connString))
+	var fsync, commit, super string
+	err := conn.QueryRow(t.Context(),
+		`SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('is_superuser')`).
+		Scan(&fsync, &commit, &super)
+	if err != nil || fsync != "on" || commit != "on" || super != "on" {
+		t.Errorf("fsync is %s, synchronous_commit %s, superuser %s, %v", fsync, commit, super, err)
+	}
+	wrong := strings.Replace(connString, "@127", "x@127", 1)
+	if conn, err := pgx.Connect(t.Context(), wrong); err == nil {
+		conn.Close(t.Context())
+		t.Error("a wrong password was taken")
+	}
+}
+
+func TestFind_MissingNamesTheCure(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	defer func(before []string) { places = before }(places)
+	places = []string{t.TempDir()}
+	if dir, err := find(); !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "`make test`") {
+		t.Errorf("find = %q, %v; want an error that names make test", dir, err)
+	}
+}
+
+func TestVersion_ComparesAsNumbers(t *testing.T) {
+	if version("/usr/lib/postgresql/9.6/bin") >= version("/usr/lib/postgresql/15/bin") {
+		t.Error("9.6 counts as newer than 15")
+	}
+}
+
+// However the test process ends, no server and no file of it stays.
+func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
+	if how := os.Getenv(ending); how != "" {
+		end(t, how)
+		return
+	}
+	for _, how := range []string{"panic", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			child := exec.Command(exe, "-test.run", "^"+t.Name()[:strings.Index(t.Name(), "/")]+"$")
+			child.Env = append(os.Environ(), ending+"="+how)
+			stdout, err := child.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pid int
+			var dir string
+			for lines := bufio.NewScanner(stdout); lines.Scan(); {
+				fmt.Sscanf(lines.Text(), "server %d in %s", &pid, &dir)
+			}
+			if err := child.Wait(); err == nil || pid == 0 {
+				t.Fatalf("the child ended well, or told nothing: %v, %d", err, pid)
+			}
+			wantGone(t, pid, dir)
+		})
+	}
+}
+
+// end runs in the child.
+func end(t *testing.T, how string) {
+	New(t)
+	fmt.Printf("server %d in %s\n", shared.cluster.server.Process.Pid, shared.cluster.dir)
+	switch how {
+	case "panic":
+		panic("as tests do")
+	case "kill":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+}
+
+func wantGone(t *testing.T, pid int, dir string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		_, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && !running(pid) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the server runs: %t; its directory: %v", running(pid), err)
+		}
+	}
+}
+
+// running says whether a process is there and does something: an entry that its new parent has not collected is neither.
+func running(pid int) bool {
+	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
+		return false
+	}
+	return syscall.Kill(pid, 0) == nil
+}

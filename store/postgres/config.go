@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config says how a Store uses its database. The zero value is good for most. It holds no secret.
+type Config struct {
+	// Schema is the name of the schema that holds Fermata's tables, and nothing else. Default: fermata.
+	Schema string
+
+	// MaxConns limits the connections of this Store. Default: pool_max_conns of the connection string, or else 10.
+	MaxConns int
+
+	// Timeout is how long the server may work on one call. A call ends at the latest after twice that time, the wait for a free connection
+	// and an answer that never comes included. Default: 30 seconds.
+	Timeout time.Duration
+
+	// LockTimeout is how long a call waits for the lock of another transaction. Default: 2 seconds.
+	LockTimeout time.Duration
+}
+
+const (
+	defaultSchema      = "fermata"
+	defaultMaxConns    = 10
+	defaultTimeout     = 30 * time.Second
+	defaultLockTimeout = 2 * time.Second
+
+	maxTimeout = 24 * time.Hour
+
+	// connectTimeout is for a host that does not even refuse.
+	connectTimeout = 5 * time.Second
+
+	// idleTimeout is how long a transaction may hold its locks while its client, stopped or cut off, says nothing.
+	idleTimeout = 10 * time.Second
+
+	// cancelPatience is how long a call whose context has ended waits for the server to say what became of it.
+	cancelPatience = 2 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	if c.Schema == "" {
+		c.Schema = defaultSchema
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.LockTimeout == 0 {
+		c.LockTimeout = defaultLockTimeout
+	}
+	return c
+}
+
+func (c Config) check() error {
+	switch {
+	case len(c.Schema) > 63:
+		return fmt.Errorf("%w: the schema's name is longer than 63 bytes, and PostgreSQL would cut it off", ErrConfig)
+	case strings.ContainsRune(c.Schema, 0) || !utf8.ValidString(c.Schema):
+		return fmt.Errorf("%w: the schema's name is no text that PostgreSQL takes", ErrConfig)
+	case strings.HasPrefix(c.Schema, "pg_") || c.Schema == "$user":
+		return fmt.Errorf("%w: the schema's name %s means something else to PostgreSQL", ErrConfig, c.Schema)
+	case c.MaxConns < 0 || c.MaxConns > 1<<15:
+		return fmt.Errorf("%w: %d connections", ErrConfig, c.MaxConns)
+	case c.Timeout < time.Millisecond || c.LockTimeout < time.Millisecond || max(c.Timeout, c.LockTimeout) > maxTimeout:
+		return fmt.Errorf("%w: timeouts are between a millisecond and %s", ErrConfig, maxTimeout)
+	}
+	return nil
+}
+
+// poolConfig joins the connection string and the configuration, which must be complete.
+func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
+	pool, err := parse(connString)
+	if err != nil {
+		return nil, err
+	}
+	conn := pool.ConnConfig
+	if conn.ConnectTimeout == 0 {
+		conn.ConnectTimeout = connectTimeout
+	}
+	if conn.ValidateConnect == nil {
+		// Of several hosts the one that takes writes; after a failover it may be another one.
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	// The driver would cut the connection, and nobody would know what became of the statement.
+	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
+	}
+	conn.OnNotice = func(c *pgconn.PgConn, notice *pgconn.Notice) {
+		if notice.Routine == "SyncRepWaitForLSN" { // the text may be in any language
+			c.CustomData()[unreplicated] = true
+		}
+	}
+	if config.MaxConns > 0 {
+		pool.MaxConns = int32(config.MaxConns)
+	}
+	if pool.MaxConnLifetimeJitter == 0 {
+		pool.MaxConnLifetimeJitter = pool.MaxConnLifetime / 10
+	}
+	if pool.PingTimeout == 0 {
+		pool.PingTimeout = connectTimeout
+	}
+	return pool, setRuntimeParams(conn.RuntimeParams, config)
+}
+
+// setRuntimeParams adds what the server has to set for each connection. What is sent at the start counts more than what an
+// administrator has set for the user or the database, and a pooler that could mix connections up refuses it.
+func setRuntimeParams(params map[string]string, config Config) error {
+	if params["application_name"] == "" {
+		params["application_name"] = "fermata"
+	}
+	// A save is on disk when it is acknowledged.
+	switch params["synchronous_commit"] {
+	case "":
+		params["synchronous_commit"] = "on"
+	case "on", "remote_apply":
+	default:
+		return fmt.Errorf("%w: with this synchronous_commit an acknowledged save could be lost", ErrConfig)
+	}
+	for name, value := range map[string]string{
+		// Statements name their tables without a schema.
+		"search_path": pgx.Identifier{config.Schema}.Sanitize(),
+		// Who finds the version changed after a wait must see that, and not a serialization failure.
+		"default_transaction_isolation":       "read committed",
+		"statement_timeout":                   milliseconds(config.Timeout),
+		"lock_timeout":                        milliseconds(config.LockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+	} {
+		params[name] = value
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// parse reads a connection string. Its errors tell nothing of what is in it: in a malformed one any piece may belong to the
+// password.
+func parse(connString string) (*pgxpool.Config, error) {
+	const advice = "the connection string is not shown, since it may hold a password; want postgres://user@host:port/database " +
+		"with special characters of the password percent-encoded, or keyword=value pairs"
+	pool, err := pgxpool.ParseConfig(connString)
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("%w: a file that the connection string names: %w (%s)", ErrConfig, pathErr.Err, advice)
+	}
+	if err != nil || isMisread(connString, pool) {
+		return nil, fmt.Errorf("%w: %s", ErrConfig, advice)
+	}
+	plain, err := pgx.ParseConfig(connString)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrConfig, advice)
+	}
+	if _, said := plain.RuntimeParams["pool_max_conns"]; !said {
+		pool.MaxConns = defaultMaxConns
+	}
+	return pool, nil
+}
+
+// isMisread says whether a piece of the password has become something that the server or the resolver would quote: a
+// password with an @ or a / that is not encoded ends up in the name of the host or of the database.
+func isMisread(connString string, pool *pgxpool.Config) bool {
+	if _, rest, ok := strings.Cut(connString, "://"); ok {
+		if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+			rest = rest[i+1:]
+		}
+		if strings.Contains(rest, "@") {
+			return true
+		}
+	}
+	conn := pool.ConnConfig
+	return strings.Contains(conn.Database, "@") || strings.Contains(conn.Host, "@") ||
+		slices.ContainsFunc(conn.Fallbacks, func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") })
+}

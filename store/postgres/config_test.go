@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+)
+
+// everything returns all that can be found in an error: the text, and the fields of whatever it wraps.
+func everything(err error) string {
+	text := fmt.Sprintf("%v\n%+v\n%#v\n", err, err, err)
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := wrapper.Unwrap(); inner != nil {
+			text += everything(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapper.Unwrap() {
+			text += everything(inner)
+		}
+	}
+	return text
+}
+
+func wantSecret(t *testing.T, err error, password string) {
+	t.Helper()
+	if found := everything(err); strings.Contains(found, password) {
+		t.Errorf("the error tells the password:\n%s", found)
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		t.Errorf("the error carries the driver's configuration, with the password: %v", err)
+	}
+}
+
+// In a malformed connection string any piece may belong to the password, and the driver, the resolver and the server quote
+// what they do not understand.
+func TestI7_ErrorsOfOpenNeverHoldThePassword(t *testing.T) {
+	server := strings.Split(strings.Split(pgtest.New(t), "@")[1], "/")[0]
+	for _, connString := range []string{
+		"postgres://ann:hunter2@" + server + "/app?sslmode=disable", // wrong, for the server
+		"user=ann password=hunter2 host=127.0.0.1 port=1 sslmode=disable",
+		"user=ann password='hunter2' sslpassword=hunter2 host=nowhere.invalid",
+		"postgres://ann:hunter2@nowhere.invalid/app",
+		"postgres://ann:hunter2@[::1/app",
+		"postgres://ann:hunter2@127.0.0.1:port/app",
+		"postgres://ann:hunter2@127.0.0.1/app?sslmode=sometimes",
+		"postgres://ann:hunter2@127.0.0.1/app?sslmode=verify-full&sslrootcert=/nowhere/hunter2.pem",
+		"postgres://ann:hunter2@127.0.0.1/app?pool_max_conns=hunter2",
+		"postgres://ann:hunter2@127.0.0.1/app?synchronous_commit=off",
+		"postgres://ann:hunter2@127.0.0.1:1/app?connect_timeout=hunter2",
+		"postgres://ann:%zzhunter2@127.0.0.1/app",
+		"postgres://ann:hunter2",
+		"postgres://ann:1/hunter2@127.0.0.1/app", // host ann, port 1, database hunter2@…
+		"postgres://ann:1/2?hunter2=3@127.0.0.1/app",
+		"postgres://ann:p@hunter2@127.0.0.1/app", // host hunter2@…
+		"postgres://ann@hunter2@127.0.0.1/app",
+		"postgres://ann:hunter2/x@127.0.0.1:1/app",
+		"postgres:/ann:hunter2@127.0.0.1/app",
+		"ann:hunter2@127.0.0.1/app",
+		"user=ann password=p hunter2 host=127.0.0.1",
+		"user=ann password='hunter2 host=127.0.0.1",
+		"host=postgres://ann:hunter2@127.0.0.1/app",
+		"dbname=postgres://ann:hunter2@127.0.0.1/app host=" + strings.Replace(server, ":", " port=", 1),
+		"host=127.0.0.1,ann:hunter2@127.0.0.1 port=1 sslmode=disable",
+		"hunter2",
+		"postgres://ann:hunter2\x00@127.0.0.1/app",
+	} {
+		s, err := Open(t.Context(), connString, Config{})
+		if err == nil {
+			s.Close()
+			t.Errorf("%q was opened", connString)
+			continue
+		}
+		wantSecret(t, err, "hunter2")
+		if !strings.HasPrefix(err.Error(), "postgres: open ") {
+			t.Errorf("the error of %q does not say what was done: %v", connString, err)
+		}
+	}
+}
+
+func TestI7_ErrorsOfALostServerNeverHoldThePassword(t *testing.T) {
+	network, connString := through(t, pgtest.New(t))
+	password, _, _ := strings.Cut(strings.Split(connString, ":")[2], "@")
+	s := mustOpen(t, connString, Config{})
+	network.listener.Close()
+	network.reset()
+	for range 3 { // the connection is lost; then no new one is to be had
+		_, err := s.Load(t.Context(), demo)
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Load: %v; want ErrUnavailable", err)
+		}
+		wantSecret(t, err, password)
+	}
+}
+
+func TestOpen_BadConfig(t *testing.T) {
+	const nowhere = "postgres://127.0.0.1:1/app"
+	for name, test := range map[string]struct {
+		connString string
+		config     Config
+		hint       string
+	}{
+		"long schema":        {nowhere, Config{Schema: strings.Repeat("x", 64)}, "63 bytes"},
+		"zero byte":          {nowhere, Config{Schema: "a\x00b"}, "no text"},
+		"no UTF-8":           {nowhere, Config{Schema: "\xff"}, "no text"},
+		"PostgreSQL's own":   {nowhere, Config{Schema: "pg_catalog"}, "pg_catalog"},
+		"a variable":         {nowhere, Config{Schema: "$user"}, "$user"},
+		"connections":        {nowhere, Config{MaxConns: -1}, "-1 connections"},
+		"timeout":            {nowhere, Config{Timeout: -time.Second}, "millisecond"},
+		"no timeout at all":  {nowhere, Config{LockTimeout: 1000 * time.Hour}, "24h"},
+		"too short":          {nowhere, Config{LockTimeout: time.Microsecond}, "millisecond"},
+		"connection string":  {"nonsense", Config{}, "postgres://user@host:port/database"},
+		"not durable":        {nowhere + "?synchronous_commit=local", Config{}, "acknowledged save"},
+		"certificate's file": {nowhere + "?sslmode=verify-full&sslrootcert=" + filepath.Join(t.TempDir(), "no.pem"), Config{}, "no such file"},
+	} {
+		s, err := Open(t.Context(), test.connString, test.config)
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.hint) {
+			t.Errorf("%s: Open = %v, %v; want ErrConfig with a hint at %q", name, s, err, test.hint)
+		}
+	}
+}
+
+// settings asks one connection of the pool.
+func settings(t *testing.T, s *Store, n int) []map[string]string {
+	t.Helper()
+	var all []map[string]string
+	for _, conn := range acquire(t, s, n) {
+		defer conn.Release()
+		rows, err := conn.Query(t.Context(), `SELECT name, setting FROM pg_settings`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for rows.Next() {
+			var name, setting string
+			if err := rows.Scan(&name, &setting); err != nil {
+				t.Fatal(err)
+			}
+			found[name] = setting
+		}
+		if rows.Err() != nil {
+			t.Fatal(rows.Err())
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// What an administrator has set for the database may make saves volatile, or make them fail where they should be stale.
+func TestOpen_SettingsHoldOnEachConnectionAndAgainstTheDatabases(t *testing.T) {
+	connString := pgtest.New(t)
+	admin := raw(t, pgtest.Superuser(t, connString))
+	for _, setting := range []string{
+		"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = public",
+		"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0",
+	} {
+		mustExec(t, admin, `ALTER DATABASE `+admin.Config().Database+` SET `+setting)
+	}
+	s := mustOpen(t, connString, Config{})
+	for i, found := range settings(t, s, 3) {
+		for name, want := range map[string]string{
+			"synchronous_commit":                  "on",
+			"default_transaction_isolation":       "read committed",
+			"search_path":                         `"fermata"`,
+			"statement_timeout":                   "30000",
+			"lock_timeout":                        "2000",
+			"idle_in_transaction_session_timeout": "10000",
+			"application_name":                    "fermata",
+		} {
+			if found[name] != want {
+				t.Errorf("connection %d: %s is %q; want %q", i, name, found[name], want)
+			}
+		}
+	}
+	if limit := s.pool.Config().MaxConns; limit != defaultMaxConns {
+		t.Errorf("the pool has %d connections; want %d", limit, defaultMaxConns)
+	}
+}
+
+func TestOpen_ConnectionStringAndConfigAreHeard(t *testing.T) {
+	connString := pgtest.New(t)
+	said := connString + "&application_name=mine&synchronous_commit=remote_apply&pool_max_conns=3&work_mem=1234kB"
+	s := mustOpen(t, said, Config{Schema: "other", Timeout: time.Minute, LockTimeout: time.Second})
+	found := settings(t, s, 1)[0]
+	for name, want := range map[string]string{
+		"application_name":   "mine",
+		"synchronous_commit": "remote_apply",
+		"work_mem":           "1234",
+		"search_path":        `"other"`,
+		"statement_timeout":  "60000",
+		"lock_timeout":       "1000",
+	} {
+		if found[name] != want {
+			t.Errorf("%s is %q; want %q", name, found[name], want)
+		}
+	}
+	if limit := s.pool.Config().MaxConns; limit != 3 {
+		t.Errorf("the pool has %d connections; want those of the connection string", limit)
+	}
+	if limit := mustOpen(t, said, Config{MaxConns: 2}).pool.Config().MaxConns; limit != 2 {
+		t.Errorf("the pool has %d connections; want those of the configuration", limit)
+	}
+}

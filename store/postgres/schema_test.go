@@ -1,0 +1,326 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+)
+
+func mustMigrations(t *testing.T) []migration {
+	t.Helper()
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// catalog lists what makes up the schema: tables with their options, columns, constraints and indexes.
+func catalog(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `
+SELECT format('table %s %s', c.relname, c.reloptions) FROM pg_class AS c
+WHERE c.relnamespace = 'fermata'::regnamespace AND c.relkind = 'r'
+UNION ALL
+SELECT format('column %s.%s %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated,
+    pg_get_expr(d.adbin, d.adrelid))
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = 'fermata'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT format('constraint %s %s', conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace = 'fermata'::regnamespace
+UNION ALL
+SELECT indexdef FROM pg_indexes WHERE schemaname = 'fermata'
+ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(lines) == 0 {
+		t.Fatalf("no schema: %v", err)
+	}
+	return lines
+}
+
+// From every version that was ever released the way leads to the same schema, and what was stored on the way is still there.
+func TestMigrate_FromEachVersion(t *testing.T) {
+	steps := mustMigrations(t)
+	fresh := pgtest.New(t)
+	mustOpen(t, fresh, Config{})
+	want := catalog(t, raw(t, fresh))
+	for version := range len(steps) + 1 {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			connString := pgtest.New(t)
+			if version > 0 {
+				then, err := open(t.Context(), connString, Config{}, steps[:version])
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("at_%04d.sql", version)))
+				if err != nil {
+					t.Fatalf("each version has a file with what may have been stored at that time: %v", err)
+				}
+				if _, err := then.pool.Exec(t.Context(), string(rows), pgx.QueryExecModeSimpleProtocol); err != nil {
+					t.Fatal(err)
+				}
+				then.Close()
+			}
+			s := mustOpen(t, connString, Config{})
+			if diff := cmp.Diff(want, catalog(t, raw(t, connString))); diff != "" {
+				t.Errorf("the schema differs from a new one (-new +migrated):\n%s", diff)
+			}
+			if version > 0 {
+				wantOldRows(t, s)
+			}
+			if _, err := s.Save(t.Context(), store.Key{Run: "new"}, 0, putRun("x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// wantOldRows looks for what stands in testdata.
+func wantOldRows(t *testing.T, s *Store) {
+	t.Helper()
+	kept := map[string][]byte{"run": []byte("kept"), "\x00\xfe": {}, "node/é": []byte("{\x00\xff}")}
+	for key, want := range map[store.Key]store.Checkpoint{
+		demo:                                   {Version: 3, Parts: kept},
+		{Account: "\x00\xff", Run: "\xc3\x28"}: {Version: 1, Parts: map[string][]byte{}},
+	} {
+		got, err := s.Load(t.Context(), key)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("Load(%q): %v, (-want +got):\n%s", key, err, diff)
+		}
+	}
+	mustSave(t, s, 3, "goes on")
+}
+
+func TestMigrate_ReplicasThatStartAtOnce(t *testing.T) {
+	const replicas = 8
+	t.Run("in one process", func(t *testing.T) {
+		for range 3 {
+			connString := pgtest.New(t)
+			var starting sync.WaitGroup
+			for i := range replicas {
+				starting.Go(func() {
+					if err := runChild(connString, fmt.Sprint(i)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			starting.Wait()
+			wantOneHistory(t, connString, replicas)
+		}
+	})
+	t.Run("in processes of their own", func(t *testing.T) {
+		connString := pgtest.New(t)
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var starting sync.WaitGroup
+		for i := range replicas {
+			starting.Go(func() {
+				cmd := exec.Command(exe)
+				cmd.Env = append(os.Environ(), childDatabase+"="+connString, childRun+"="+fmt.Sprint(i))
+				if output, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("replica %d: %v\n%s", i, err, output)
+				}
+			})
+		}
+		starting.Wait()
+		wantOneHistory(t, connString, replicas)
+	})
+}
+
+func wantOneHistory(t *testing.T, connString string, replicas int) {
+	t.Helper()
+	var steps, runs int
+	err := raw(t, connString).QueryRow(t.Context(),
+		`SELECT (SELECT count(*) FROM fermata.fermata_migrations), (SELECT count(*) FROM fermata.checkpoints)`).Scan(&steps, &runs)
+	if err != nil || steps != len(mustMigrations(t)) || runs != replicas {
+		t.Errorf("%d migrations, %d runs, %v; want %d, %d", steps, runs, err, len(mustMigrations(t)), replicas)
+	}
+}
+
+// A migration may take longer than any call, and a replica that starts meanwhile waits for it.
+func TestMigrate_WaitsLongerThanTheTimeouts(t *testing.T) {
+	t.Parallel() // it only waits
+	connString := pgtest.New(t)
+	migrating := raw(t, connString)
+	mustExec(t, migrating, `BEGIN`)
+	if _, err := migrating.Exec(t.Context(), lockSQL, defaultSchema); err != nil {
+		t.Fatal(err)
+	}
+	const timeout = time.Second
+	opened := make(chan error)
+	go func() {
+		s, err := Open(t.Context(), connString, Config{Timeout: timeout, LockTimeout: timeout})
+		if err == nil {
+			s.Close()
+		}
+		opened <- err
+	}()
+	waitFor(t, raw(t, connString), `
+SELECT EXISTS (SELECT FROM pg_stat_activity
+WHERE wait_event_type = 'Lock' AND datname = current_database() AND clock_timestamp() - query_start > interval '1500 ms')`)
+	mustExec(t, migrating, `ROLLBACK`)
+	if err := <-opened; err != nil {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+// The wait for another replica ends with the context.
+func TestMigrate_WaitEndsWithTheContext(t *testing.T) {
+	connString := pgtest.New(t)
+	migrating := raw(t, connString)
+	mustExec(t, migrating, `BEGIN`)
+	if _, err := migrating.Exec(t.Context(), lockSQL, defaultSchema); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan error)
+	go func() {
+		_, err := Open(ctx, connString, Config{})
+		opened <- err
+	}()
+	waitFor(t, raw(t, connString), waiting)
+	cancel()
+	if err := <-opened; !errors.Is(err, context.Canceled) {
+		t.Errorf("Open: %v; want context.Canceled", err)
+	}
+}
+
+// made returns a database that has our schema and a run in it.
+func made(t *testing.T) (connString string, conn *pgx.Conn) {
+	t.Helper()
+	connString = pgtest.New(t)
+	s := mustOpen(t, connString, Config{})
+	mustSave(t, s, 0, "kept")
+	return connString, raw(t, connString)
+}
+
+func wantRefused(t *testing.T, connString string, want error) {
+	t.Helper()
+	s, err := Open(t.Context(), connString, Config{})
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), ".fermata: ") {
+		t.Errorf("Open = %v, %v; want %v", s, err, want)
+	}
+}
+
+func TestOpen_ForeignSchemaIsRefusedAndNotChanged(t *testing.T) {
+	for name, statement := range map[string]string{
+		"a table":             `CREATE TABLE fermata.notes (note text)`,
+		"a table of our name": `CREATE TABLE fermata.checkpoints (id text)`, // LangGraph has one
+		"a view":              `CREATE VIEW fermata.one AS SELECT 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			connString := pgtest.New(t)
+			conn := raw(t, connString)
+			mustExec(t, conn, `CREATE SCHEMA fermata`, statement)
+			wantRefused(t, connString, ErrForeign)
+			var relations int
+			err := conn.QueryRow(t.Context(),
+				`SELECT count(*) FROM pg_class WHERE relnamespace = 'fermata'::regnamespace AND relkind IN ('r', 'v')`).Scan(&relations)
+			if err != nil || relations != 1 {
+				t.Errorf("%d tables and views, %v; want the one that was there", relations, err)
+			}
+		})
+	}
+}
+
+func TestOpen_NewerSchemaIsRefused(t *testing.T) {
+	connString, conn := made(t)
+	mustExec(t, conn, `INSERT INTO fermata.fermata_migrations VALUES (9999, '9999_future.sql', 'x', now())`)
+	wantRefused(t, connString, ErrNewer)
+}
+
+func TestOpen_ChecksumDriftIsRefused(t *testing.T) {
+	connString, conn := made(t)
+	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET checksum = 'other' WHERE version = 1`)
+	wantRefused(t, connString, ErrDrift)
+}
+
+func TestOpen_GapInHistoryIsRefused(t *testing.T) {
+	connString, conn := made(t)
+	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET version = version + 1 WHERE version = `+fmt.Sprint(len(mustMigrations(t))))
+	steps := append(mustMigrations(t), newMigration("next.sql", "SELECT 1"))
+	if _, err := open(t.Context(), connString, Config{}, steps); !errors.Is(err, ErrDrift) {
+		t.Errorf("open: %v; want ErrDrift", err)
+	}
+}
+
+func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
+	connString, conn := made(t)
+	steps := mustMigrations(t)
+	more := append(slices.Clone(steps), newMigration("next.sql", "CREATE TABLE extra (x integer);\nSELECT 1/0;"))
+	if _, err := open(t.Context(), connString, Config{}, more); err == nil || !strings.Contains(err.Error(), "migration next.sql") {
+		t.Fatalf("a migration with an error was applied: %v", err)
+	}
+	more[len(steps)] = newMigration("next.sql", "CREATE TABLE extra (x integer);\nINSERT INTO extra VALUES (1);")
+	for range 2 {
+		s, err := open(t.Context(), connString, Config{}, more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRun(t, s, 1, "kept")
+		s.Close()
+	}
+	var rows int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM fermata.extra`).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows in the new table, %v; want 1: the migration runs once, and as a whole", rows, err)
+	}
+	wantRefused(t, connString, ErrNewer) // by the build that knows one step less
+}
+
+// While a migration waits for a table, everybody else waits behind it. It gives up soon, and the next start tries again.
+func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
+	connString, conn := made(t)
+	mustExec(t, conn, `BEGIN`, `SELECT 1 FROM fermata.checkpoints`)
+	steps := append(mustMigrations(t), newMigration("next.sql", "ALTER TABLE checkpoints ADD extra integer"))
+	if _, err := open(t.Context(), connString, Config{LockTimeout: 10 * time.Millisecond}, steps); !errors.Is(err, ErrLocked) {
+		t.Errorf("open: %v; want ErrLocked", err)
+	}
+	mustExec(t, conn, `ROLLBACK`)
+	s, err := open(t.Context(), connString, Config{}, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wantRun(t, s, 1, "kept")
+}
+
+// What was released stays as it is: databases out there remember the checksum. A change is a new file.
+func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
+	released := []string{
+		"37ad19cd14c7f42cf33976c9555e6c1c17676eed53039c6d4d9440327d732303",
+	}
+	steps := mustMigrations(t)
+	for i, want := range released {
+		if steps[i].checksum != want {
+			t.Errorf("%s has checksum %s; want %s", steps[i].name, steps[i].checksum, want)
+		}
+	}
+	if len(steps) != len(released) {
+		t.Errorf("%d migrations, %d checksums: add the new one here", len(steps), len(released))
+	}
+}
+
+func TestMigrations_LineEndingsDoNotMatter(t *testing.T) {
+	if unix, dos := newMigration("x", "a\nb\n"), newMigration("x", "a\r\nb\r\n"); unix != dos {
+		t.Errorf("%v and %v should be the same migration", unix, dos)
+	}
+}

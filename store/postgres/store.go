@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Checkpoints = (*Store)(nil)
+
+// Store keeps checkpoints in a PostgreSQL database. Open makes one; all methods may be called at once from any goroutine.
+type Store struct {
+	name   string // database and schema, for errors
+	pool   *pgxpool.Pool
+	limit  time.Duration // of a whole call
+	closed atomic.Bool
+}
+
+// Open connects to a database and brings Fermata's schema in it up to date.
+//
+// The connection string is a URL, postgres://user:password@host:port/database?sslmode=verify-full, or keyword=value pairs;
+// what it leaves out is taken from the environment (PGHOST, PGPASSWORD, …) and ~/.pgpass, as by PostgreSQL's own programs.
+//
+// Open waits as long as ctx allows for another replica that is migrating the schema. The Store does not depend on ctx.
+func Open(ctx context.Context, connString string, config Config) (*Store, error) {
+	steps, err := migrations()
+	if err != nil {
+		return nil, wrap("open", "database", err)
+	}
+	return open(ctx, connString, config, steps)
+}
+
+func open(ctx context.Context, connString string, config Config, steps []migration) (*Store, error) {
+	config = config.withDefaults()
+	if err := config.check(); err != nil {
+		return nil, wrap("open", "database", err)
+	}
+	poolConfig, err := poolConfig(connString, config)
+	if err != nil {
+		return nil, wrap("open", "database", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, wrap("open", "database", err)
+	}
+	s := &Store{
+		// As for PostgreSQL, a database that is not named has the name of the user.
+		name:  cmp.Or(poolConfig.ConnConfig.Database, poolConfig.ConnConfig.User) + "." + config.Schema,
+		pool:  pool,
+		limit: 2 * config.Timeout,
+	}
+	if err := migrate(ctx, pool, config, steps); err != nil {
+		pool.Close()
+		return nil, wrap("open", s.name, withContext(ctx, err))
+	}
+	return s, nil
+}
+
+// Close waits for what is under way and closes the connections; if the server does not answer any more, that may take 15
+// seconds. Later calls of other methods fail with [ErrClosed]; a second Close does nothing.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	s.pool.Close()
+	return nil
+}
+
+// call runs one call of the port. statement_timeout ends the work of the server, but nothing on the server's side can end the
+// wait for an answer that the network has lost.
+func (s *Store) call(ctx context.Context, op string, work func(context.Context) error) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, s.limit, ErrTimeout)
+	defer cancel()
+	if err := work(bounded); err != nil {
+		return s.fail(bounded, op, err)
+	}
+	return nil
+}
+
+// unreplicated marks a connection whose last commit did not wait for the standby to have it.
+const unreplicated = "fermata: unreplicated"
+
+// write runs a statement that changes something. With a synchronous standby a commit waits for it. If that wait is cancelled, by us or by
+// an administrator, the server reports success all the same, with a notice; but a failover would lose the change.
+func (s *Store) write(ctx context.Context, work func(*pgxpool.Conn) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	marks := conn.Conn().PgConn().CustomData()
+	delete(marks, unreplicated)
+	if err := work(conn); err != nil {
+		return err
+	}
+	if marks[unreplicated] != nil {
+		return fmt.Errorf("%w: it was applied, but its wait for the standby was cancelled", ErrUnavailable)
+	}
+	return nil
+}
+
+// fail turns what went wrong into what the caller is told.
+func (s *Store) fail(ctx context.Context, op string, err error) error {
+	for _, known := range []error{store.ErrNotFound, store.ErrStale, store.ErrKey} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if s.closed.Load() {
+		return wrap(op, s.name, fmt.Errorf("%w: %v", ErrClosed, err))
+	}
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting && ctx.Err() == nil && kindOf(err) == ErrUnavailable {
+		// The other connections have most likely lost the same server. Who loads again now should not have to find that out
+		// one connection at a time.
+		s.pool.Reset()
+	}
+	return wrap(op, s.name, withContext(ctx, err))
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// matureSQL puts the runs whose delay is over among those that have none. Each is touched once, so that the claims after an
+	// outage need not sort all that were delayed again and again.
+	matureSQL = `UPDATE runs INDEXED BY runs_ready SET ready_after = NULL WHERE status = 'ready' AND ready_after <= ?1`
+
+	// The ways to find a run with something to do. The first row is the one.
+	readyRunSQL = `
+SELECT account, run, status FROM runs INDEXED BY runs_ready
+WHERE status = 'ready' AND ready_after IS NULL ORDER BY ready_no LIMIT 1`
+
+	delayedRunSQL = `
+SELECT account, run, status FROM runs INDEXED BY runs_ready
+WHERE status = 'ready' AND ready_after <= ?1 LIMIT 1`
+
+	overdueRunSQL = `
+SELECT account, run, status FROM runs INDEXED BY runs_leased
+WHERE status = 'running' AND lease_until <= ?1 ORDER BY lease_until, run LIMIT 1`
+
+	thisRunSQL = `
+SELECT account, run, status FROM runs
+WHERE account = ?2 AND run = ?3
+  AND (status = 'ready' AND coalesce(ready_after <= ?1, TRUE) OR status = 'running' AND lease_until <= ?1)`
+
+	takeRunSQL = `
+UPDATE runs SET status = 'running', fence = fence + 1, owner = ?3, lease_until = ?4, ready_after = NULL, updated_at = ?5
+WHERE account = ?1 AND run = ?2
+RETURNING ` + runColumns
+
+	// undoneSQL lists what was decided and not applied.
+	undoneSQL = `
+SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_unapplied
+WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'decided' ORDER BY i.place`
+
+	// owned is the condition under which a lease is good. The time does not matter: only the fence does.
+	owned = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'`
+
+	ownedSQL  = `SELECT 1 FROM runs WHERE ` + owned
+	renewSQL  = `UPDATE runs SET lease_until = ?4 WHERE ` + owned
+	setRefSQL = `UPDATE runs SET ref = ?4 WHERE ` + owned
+
+	releaseSQL = `
+UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL, attempts = attempts + 1,
+       ready_no = ` + nextReadyNo + `, ready_after = ?4, updated_at = ?5
+WHERE ` + owned
+)
+
+// Claim takes a run that has something to do; see [store.Runs]. A claim that finds nothing does not disturb those who write.
+func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	const op = "claim a run in"
+	if _, found, err := s.look().todo(ctx, claim); err != nil {
+		return nil, s.fail(ctx, op, err)
+	} else if !found {
+		return nil, nil
+	}
+	return do(ctx, s, op, func(t turn) (*store.Work, error) { return t.claim(ctx, claim) })
+}
+
+// candidate is a run with something to do.
+type candidate struct {
+	account, run string
+	status       store.Status
+}
+
+// todo finds the run that a claim gets.
+func (t turn) todo(ctx context.Context, claim store.Claim) (c candidate, found bool, err error) {
+	dest := []any{&c.account, &c.run, &c.status}
+	if claim.Run != "" {
+		found, err = t.find(ctx, dest, thisRunSQL, t.now, claim.Account, claim.Run)
+		return c, found, err
+	}
+	found, err = t.find(ctx, dest, readyRunSQL)
+	if !found && err == nil {
+		found, err = t.find(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim lets them mature first
+	}
+	if !found && err == nil {
+		found, err = t.find(ctx, dest, overdueRunSQL, t.now)
+	}
+	return c, found, err
+}
+
+func (t turn) claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	if _, err := t.exec(ctx, matureSQL, t.now); err != nil {
+		return nil, err
+	}
+	c, found, err := t.todo(ctx, claim)
+	if err != nil || !found { // somebody was faster
+		return nil, err
+	}
+	work := &store.Work{TakenOver: c.status == store.Running}
+	if _, err = t.find(ctx, runDest(&work.Run), takeRunSQL, c.account, c.run, claim.Owner, t.now+micros(claim.Lease), t.now); err != nil {
+		return nil, err
+	}
+	work.Lease = store.Lease{Account: c.account, Run: c.run, Fence: work.Run.Fence}
+	work.Decided, err = list(ctx, t, scanInterrupt, undoneSQL, c.account, c.run)
+	return work, err
+}
+
+// Renew extends a lease; see [store.Runs].
+func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Duration) error {
+	_, err := do(ctx, s, "renew a lease in", func(t turn) (struct{}, error) {
+		return struct{}{}, t.change(ctx, lease, renewSQL, t.now+micros(duration))
+	})
+	return err
+}
+
+// SetRef notes how the provider calls the run; see [store.Runs].
+func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
+	_, err := do(ctx, s, "set a reference in", func(t turn) (struct{}, error) {
+		return struct{}{}, t.change(ctx, lease, setRefSQL, ref)
+	})
+	return err
+}
+
+// Release gives a run back undone; see [store.Runs].
+func (s *Store) Release(ctx context.Context, lease store.Lease, delay time.Duration) error {
+	_, err := do(ctx, s, "release a run in", func(t turn) (struct{}, error) {
+		var after any
+		if delay > 0 {
+			after = t.now + micros(delay)
+		}
+		return struct{}{}, t.change(ctx, lease, releaseSQL, after, t.now)
+	})
+	return err
+}
+
+// change changes the run of a lease that is still good.
+func (t turn) change(ctx context.Context, lease store.Lease, text string, values ...any) error {
+	changed, err := t.exec(ctx, text, append([]any{lease.Account, lease.Run, lease.Fence}, values...)...)
+	if err == nil && changed == 0 {
+		return store.ErrFenced
+	}
+	return err
+}
+
+// owned returns ErrFenced unless the lease is still good. If it is, it stays so until the transaction ends.
+func (t turn) owned(ctx context.Context, lease store.Lease) error {
+	good, err := t.exists(ctx, ownedSQL, lease.Account, lease.Run, lease.Fence)
+	if err == nil && !good {
+		return store.ErrFenced
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	effectSQL = `SELECT ` + effectColumns + ` FROM effects WHERE account = ?1 AND interrupt = ?2 AND number = ?3`
+
+	// beginSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest.
+	beginSQL = `
+INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
+
+	endSQL = `
+UPDATE effects SET state = ?4, receipt = ?5, error = ?6, ended_at = ?7
+WHERE account = ?1 AND interrupt = ?2 AND number = ?3`
+
+	inDoubtSQL = `
+SELECT 1 FROM effects INDEXED BY effects_in_doubt
+WHERE account = ?1 AND run = ?2 AND state IN ('started', 'indeterminate') LIMIT 1`
+)
+
+// Begin writes down that an effect is about to happen; see [store.Runs].
+func (s *Store) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (line store.Effect, begun bool, err error) {
+	line, err = do(ctx, s, "begin an effect in", func(t turn) (line store.Effect, err error) {
+		line, begun, err = t.begin(ctx, lease, effect)
+		return line, err
+	})
+	return line, begun && err == nil, err
+}
+
+func (t turn) begin(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
+	if err := t.owned(ctx, lease); err != nil {
+		return store.Effect{}, false, err
+	}
+	if n.Digest == "" { // approves nothing, even where an approve says the same
+		return store.Effect{}, false, store.ErrNotApproved
+	}
+	there, err := t.find(ctx, effectDest(&line), effectSQL, lease.Account, n.Interrupt, n.Number)
+	switch {
+	case err != nil:
+		return store.Effect{}, false, err
+	case there && (line.Run != lease.Run || line.Digest != n.Digest):
+		return store.Effect{}, false, store.ErrNotApproved // or the line could not be there
+	case there:
+		return line, false, nil
+	}
+	_, err = t.exec(ctx, beginSQL, lease.Account, lease.Run, n.Interrupt, n.Number, n.Digest, n.Key, lease.Fence, t.now)
+	if code(err) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY {
+		err = store.ErrNotApproved
+	}
+	if err != nil {
+		return store.Effect{}, false, err
+	}
+	return store.Effect{
+		Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started, Started: atMicro(t.now),
+	}, true, nil
+}
+
+// End writes down how an effect ended; see [store.Runs].
+func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
+	_, err := do(ctx, s, "end an effect in", func(t turn) (struct{}, error) { return struct{}{}, t.end(ctx, end) })
+	return err
+}
+
+func (t turn) end(ctx context.Context, end store.EffectEnd) error {
+	var line store.Effect
+	there, err := t.find(ctx, effectDest(&line), effectSQL, end.Account, end.Interrupt, end.Number)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return store.ErrNotFound
+	case line.State != store.Started && line.State != store.Indeterminate:
+		return nil // the first word counts
+	}
+	if _, err := t.exec(ctx, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error, t.now); err != nil {
+		return err
+	}
+	if doubt, err := t.exists(ctx, inDoubtSQL, line.Account, line.Run); err != nil || doubt {
+		return err
+	}
+	return t.wake(ctx, line.Account, line.Run, store.Parked)
+}
+
+// Fenced returns the checkpoints of a run for its owner; see [store.Runs].
+func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, lease} }
+
+// fenced is a Store in the hands of an owner.
+type fenced struct {
+	*Store
+	lease store.Lease
+}
+
+// Save looks at the fence in the transaction that saves: nobody can take the run over in between.
+func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return f.saveIf(ctx, key, base, delta, func(tx *sql.Tx) error {
+		return turn{tx: tx, statements: f.writing}.owned(ctx, f.lease)
+	})
+}

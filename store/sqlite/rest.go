@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	applySQL = `
+UPDATE interrupts SET applied = 1
+WHERE account = ?1 AND id = ?2 AND run = ?3 AND state = 'decided' AND applied = 0
+RETURNING decided_by, resume`
+
+	setOutcomeSQL = `
+UPDATE resumes SET outcome = ?4 WHERE account = ?1 AND actor = ?2 AND id = ?3 AND outcome IS NULL`
+
+	// openSQL lists what a rest can withdraw, or ask again.
+	openSQL = `
+SELECT id, state FROM interrupts INDEXED BY interrupts_unapplied
+WHERE account = ?1 AND run = ?2 AND applied = 0 AND state <> 'decided' ORDER BY place`
+
+	setStateSQL = `UPDATE interrupts SET state = ?3 WHERE account = ?1 AND id = ?2`
+
+	askerSQL = `SELECT run FROM interrupts WHERE account = ?1 AND id = ?2`
+
+	askSQL = `
+INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
+VALUES (?1, ?2, ?3, 1 + coalesce((SELECT max(place) FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?3), 0),
+        ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
+
+	anyUndoneSQL = `
+SELECT 1 FROM interrupts INDEXED BY interrupts_unapplied
+WHERE account = ?1 AND run = ?2 AND applied = 0 AND state = 'decided' LIMIT 1`
+
+	restSQL = `
+UPDATE runs SET status = ?3, outcome = ?4, attempts = 0, owner = NULL, lease_until = NULL, updated_at = ?5,
+       ready_no = CASE ?3 WHEN 'ready' THEN ` + nextReadyNo + ` ELSE ready_no END
+WHERE account = ?1 AND run = ?2`
+
+	interruptsSQL = `
+SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_of_run
+WHERE i.account = ?1 AND i.run = ?2 ORDER BY i.place`
+)
+
+// Rest gives a run back; see [store.Runs].
+func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	return do(ctx, s, "rest a run in", func(t turn) (store.Status, error) { return t.rest(ctx, lease, rest) })
+}
+
+func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	if err := t.owned(ctx, lease); err != nil {
+		return "", err
+	}
+	for _, id := range rest.Applied {
+		if err := t.apply(ctx, lease, id, rest.Outcome); err != nil {
+			return "", err
+		}
+	}
+	if err := t.show(ctx, lease, rest.Open); err != nil {
+		return "", err
+	}
+	status := rest.Status
+	if status == store.Waiting {
+		// Nobody can decide between this look and the commit, so no decision is slept over.
+		undone, err := t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run)
+		if err != nil {
+			return "", err
+		}
+		if undone {
+			status = store.Ready
+		}
+	}
+	_, err := t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now)
+	return status, err
+}
+
+// apply notes that the provider has taken an answer, and what came of it with the resume that brought it.
+func (t turn) apply(ctx context.Context, lease store.Lease, id string, outcome []byte) error {
+	var actor, resume string
+	applied, err := t.find(ctx, []any{&actor, zero(&resume)}, applySQL, lease.Account, id, lease.Run)
+	if err != nil || !applied || outcome == nil {
+		return err
+	}
+	_, err = t.exec(ctx, setOutcomeSQL, lease.Account, actor, resume, outcome)
+	return err
+}
+
+// show makes what is asked visible, and withdraws what is asked no longer.
+func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInterrupt) error {
+	still := make(map[string]bool, len(open))
+	for _, n := range open {
+		still[n.ID] = true
+	}
+	asked, err := list(ctx, t, scanStanding, openSQL, lease.Account, lease.Run)
+	if err != nil {
+		return err
+	}
+	for _, i := range asked {
+		state := store.Withdrawn
+		if still[i.id] {
+			state = store.Pending
+		}
+		if state == i.state {
+			continue
+		}
+		if _, err := t.exec(ctx, setStateSQL, lease.Account, i.id, state); err != nil {
+			return err
+		}
+	}
+	for _, n := range open {
+		if err := t.ask(ctx, lease, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standing is where an interrupt stands.
+type standing struct {
+	id    string
+	state store.InterruptState
+}
+
+func scanStanding(row scanner) (i standing, err error) {
+	err = row.Scan(&i.id, &i.state)
+	return i, err
+}
+
+// ask makes a question visible, unless it was before.
+func (t turn) ask(ctx context.Context, lease store.Lease, n store.NewInterrupt) error {
+	var asker string
+	known, err := t.find(ctx, []any{&asker}, askerSQL, lease.Account, n.ID)
+	switch {
+	case err != nil:
+		return err
+	case known && asker != lease.Run:
+		return ErrAskedElsewhere
+	case known:
+		return nil
+	}
+	var deadline any
+	if n.Timeout > 0 {
+		deadline = t.now + micros(n.Timeout)
+	}
+	_, err = t.exec(ctx, askSQL, lease.Account, n.ID, lease.Run, n.Address, n.Kind, n.Data, n.Schema, n.Shown, n.Action, n.Timeout, t.now, deadline)
+	return err
+}
+
+// Interrupts returns all interrupts of a run; see [store.Runs].
+func (s *Store) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	all, err := list(ctx, s.look(), scanInterrupt, interruptsSQL, account, run)
+	if err != nil {
+		return nil, s.fail(ctx, "list interrupts of", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Runs = (*Store)(nil)
+
+// Every transaction begins IMMEDIATE, so it is the only writer until it ends. What it reads stays true until it commits, and
+// no statement of the runs needs a lock of its own.
+//
+// INDEXED BY stands where a table has two keys that begin with the account. Without statistics SQLite takes an account for
+// ten rows and may well read all of it.
+const (
+	newestRunSQL = `
+SELECT ` + runColumns + ` FROM runs INDEXED BY runs_generations
+WHERE account = ?1 AND state_key = ?2 ORDER BY generation DESC LIMIT 1`
+
+	runExistsSQL = `SELECT 1 FROM runs WHERE account = ?1 AND run = ?2`
+
+	createRunSQL = `
+INSERT INTO runs (account, run, state_key, generation, provider, graph, ref, input, input_digest,
+                  status, fence, owner, lease_until, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'running', 1, ?10, ?11, ?12, ?12)`
+
+	// nextReadyNo puts a run behind all that became ready before it.
+	nextReadyNo = `1 + coalesce((SELECT max(ready_no) FROM runs INDEXED BY runs_numbers WHERE ready_no IS NOT NULL), 0)`
+
+	wakeSQL = `
+UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, updated_at = ?4
+WHERE account = ?1 AND run = ?2 AND status = ?3`
+
+	alive = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
+
+	aliveRunSQL = `SELECT run FROM runs INDEXED BY runs_alive WHERE account = ?1 AND state_key = ?2 AND ` + alive
+
+	withdrawAllSQL = `
+UPDATE interrupts INDEXED BY interrupts_unapplied SET state = 'withdrawn'
+WHERE account = ?1 AND run = ?2 AND applied = 0 AND state = 'pending'`
+
+	cancelRunSQL = `
+UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, updated_at = ?4
+WHERE account = ?1 AND run = ?2
+RETURNING ` + runColumns
+)
+
+// Create begins a run; see [store.Runs].
+func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	return do(ctx, s, "create a run in", func(t turn) (store.Lease, error) { return t.create(ctx, run) })
+}
+
+func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
+	if n.ID == "" || n.StateKey == "" {
+		return store.Lease{}, store.ErrKey
+	}
+	var last store.Run // of generation 0 if there is none
+	if _, err := t.find(ctx, runDest(&last), newestRunSQL, n.Account, n.StateKey); err != nil {
+		return store.Lease{}, err
+	}
+	taken, err := t.exists(ctx, runExistsSQL, n.Account, n.ID)
+	if err != nil {
+		return store.Lease{}, err
+	}
+	if taken || last.Status.Alive() {
+		return store.Lease{}, store.ErrExists
+	}
+	_, err = t.exec(ctx, createRunSQL, n.Account, n.ID, n.StateKey, last.Generation+1, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
+		n.Owner, t.now+micros(n.Lease), t.now)
+	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, err
+}
+
+// Get returns the newest run of a state key; see [store.Runs].
+func (s *Store) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	var run store.Run
+	found, err := s.look().find(ctx, runDest(&run), newestRunSQL, account, stateKey)
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Run{}, s.fail(ctx, "get a run from", err)
+	}
+	return run, nil
+}
+
+// wake makes a run ready if it is in the status from. It comes before what the run is woken for: the database lets nobody decide
+// for a run that would sleep on.
+func (t turn) wake(ctx context.Context, account, run string, from store.Status) error {
+	_, err := t.exec(ctx, wakeSQL, account, run, from, t.now)
+	return err
+}
+
+// Cancel ends a run that is alive; see [store.Runs].
+func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
+	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, stateKey, as) })
+}
+
+func (t turn) cancel(ctx context.Context, account, stateKey string, as store.Status) (run store.Run, err error) {
+	var id string
+	found, err := t.find(ctx, []any{&id}, aliveRunSQL, account, stateKey)
+	if err != nil {
+		return store.Run{}, err
+	}
+	if !found {
+		return store.Run{}, store.ErrNotFound
+	}
+	if _, err := t.exec(ctx, withdrawAllSQL, account, id); err != nil {
+		return store.Run{}, err
+	}
+	_, err = t.find(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now)
+	return run, err
+}
+
+// Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way.
+func (s *Store) Now(context.Context) (time.Time, error) { return atMicro(s.now()), nil }
+
+func (s *Store) now() int64 { return s.clock().UnixMicro() }

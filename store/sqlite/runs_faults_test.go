@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	driver "modernc.org/sqlite"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
+type repeatable struct {
+	name         string
+	call         func(ctx context.Context, s *Store) (string, error)
+	first, again string
+}
+
+var ownLease = func(fence int64) store.Lease { return store.Lease{Account: "acme", Run: "r", Fence: fence} }
+
+// repeatables is the life of a run, every write of the port in it.
+var repeatables = []repeatable{
+	{"Create", func(ctx context.Context, s *Store) (string, error) {
+		lease, err := s.Create(ctx, newRun("r"))
+		return fmt.Sprint("fence ", lease.Fence), err
+	}, "fence 1", store.ErrExists.Error()},
+	{"Renew", func(ctx context.Context, s *Store) (string, error) { return "", s.Renew(ctx, ownLease(1), long) }, "", ""},
+	{"SetRef", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.SetRef(ctx, ownLease(1), []byte("ref"))
+	}, "", ""},
+	{"Save", func(ctx context.Context, s *Store) (string, error) {
+		version, err := s.Fenced(ownLease(1)).Save(ctx, demo, 0, putRun("x"))
+		return fmt.Sprint("version ", version), err
+	}, "version 1", store.ErrStale.Error()},
+	{"Rest", resting(1, nil), "waiting", store.ErrFenced.Error()},
+	{"Decide", func(ctx context.Context, s *Store) (string, error) {
+		receipt, err := s.Decide(ctx, say("r", "1", store.Approve, "yes"))
+		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
+	}, "accepted, replayed false", "accepted, replayed true"},
+	{"Claim", claiming, "fence 2 with 1 decided", "nothing"},
+	{"Begin", func(ctx context.Context, s *Store) (string, error) {
+		line, begun, err := s.Begin(ctx, ownLease(2), store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action-yes"})
+		return fmt.Sprint(line.State, ", begun ", begun), err
+	}, "started, begun true", "started, begun false"},
+	{"End", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.End(ctx, store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 1, State: store.Succeeded})
+	}, "", ""},
+	{"Release", func(ctx context.Context, s *Store) (string, error) { return "", s.Release(ctx, ownLease(2), 0) }, "", store.ErrFenced.Error()},
+	{"Claim what was released", claiming, "fence 3 with 1 decided", "nothing"},
+	{"Rest with a decision applied", resting(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
+	{"Expire", func(ctx context.Context, s *Store) (string, error) {
+		s.clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
+		expired, err := s.Expire(ctx, 10)
+		return fmt.Sprint(len(expired), " expired"), err
+	}, "1 expired", "0 expired"},
+	{"Cancel", func(ctx context.Context, s *Store) (string, error) {
+		run, err := s.Cancel(ctx, "acme", "key-r", store.Cancelled)
+		return fmt.Sprint(run.Status), err
+	}, "cancelled", store.ErrNotFound.Error()},
+}
+
+func resting(fence int64, applied []string) func(context.Context, *Store) (string, error) {
+	return func(ctx context.Context, s *Store) (string, error) {
+		status, err := s.Rest(ctx, ownLease(fence), asking(applied, "yes", "open", "due"))
+		return string(status), err
+	}
+}
+
+func claiming(ctx context.Context, s *Store) (string, error) {
+	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: long})
+	if work == nil {
+		return "nothing", err
+	}
+	return fmt.Sprintf("fence %d with %d decided", work.Lease.Fence, len(work.Decided)), err
+}
+
+// says is what a call says that came through: its result, or an error that the port names.
+func (r repeatable) says(ctx context.Context, s *Store) (says string, unknown error) {
+	says, err := r.call(ctx, s)
+	if slices.ContainsFunc(known, func(told error) bool { return errors.Is(err, told) }) {
+		return err.Error(), nil
+	}
+	return says, err
+}
+
+// check repeats a call whose outcome is unknown, and repeats it once more as if that had been unknown too.
+func (r repeatable) check(ctx context.Context, s *Store) error {
+	for _, want := range []string{r.first, r.again, r.again} {
+		if says, err := r.says(ctx, s); err != nil || says != want {
+			return fmt.Errorf("%s says %q, %v; want %q", r.name, says, err, want)
+		}
+	}
+	return nil
+}
+
+func TestUnknownOutcome_RepeatingAfterAFailedCommitIsSafe(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	failing := failCommits(t, s)
+	for _, r := range repeatables {
+		*failing = true
+		if says, err := r.says(t.Context(), s); err == nil {
+			t.Fatalf("%s says %q although it could not commit", r.name, says)
+		}
+		*failing = false
+		if err := r.check(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// failCommits returns a switch. The pool has one connection, and it is the one that all writes use.
+func failCommits(t *testing.T, s *Store) *bool {
+	t.Helper()
+	failing := new(bool)
+	conn, err := s.writer.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Raw(func(c any) error {
+		c.(driver.HookRegisterer).RegisterCommitHook(func() int32 {
+			if *failing {
+				return 1
+			}
+			return 0
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return failing
+}
+
+// A worker without work, and a clock with nothing to decide, do not queue up behind those who write.
+func TestClaimAndExpire_FindingNothingWaitForNobody(t *testing.T) {
+	s, err := open(filepath.Join(t.TempDir(), "fermata.db"), time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rest(t, s, begin(t, s, "r"), nil, "i", "due")
+	err = s.write(t.Context(), func(*sql.Tx) error { // has the only connection, and the lock
+		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+			t.Errorf("claimed %+v, %v", work, err)
+		}
+		if expired, err := s.Expire(t.Context(), 10); err != nil || len(expired) > 0 {
+			t.Errorf("expired %+v, %v", expired, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

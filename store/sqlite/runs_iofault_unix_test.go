@@ -1,0 +1,84 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func init() { childTasks["fault"] = failAndRepeat }
+
+// failAndRepeat calls everything with a file that may grow by so many bytes, then by more, until it comes through. The limit is of
+// the whole process, hence a child.
+func failAndRepeat(s *Store, path string) error {
+	signal.Ignore(syscall.SIGXFSZ) // so that the write fails
+	for _, r := range repeatables {
+		failed := 0
+		for room := int64(0); ; room += 1500 { // within a page, and within its header
+			says, err := withRoom(path, room, func() (string, error) { return r.says(context.Background(), s) })
+			if err == nil {
+				if says != r.first {
+					return fmt.Errorf("%s says %q after %d failures; want %q", r.name, says, failed, r.first)
+				}
+				break
+			}
+			failed++
+		}
+		r.first = r.again
+		if err := r.check(context.Background(), s); err != nil {
+			return err
+		}
+		fmt.Println(r.name, failed)
+	}
+	return nil
+}
+
+// withRoom calls while the write-ahead log can grow by so many bytes only.
+func withRoom(path string, room int64, call func() (string, error)) (string, error) {
+	log, err := os.Stat(path + "-wal")
+	if err != nil {
+		return "", err
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return "", err
+	}
+	full := limit
+	full.Cur = uint64(log.Size() + room)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
+		return "", err
+	}
+	says, err := call()
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		panic(err)
+	}
+	return says, err
+}
+
+func TestUnknownOutcome_RepeatingAfterAFailedWriteIsSafe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	c := startChild(t, "fault", path)
+	for _, r := range repeatables {
+		var failed int
+		if !c.stdout.Scan() {
+			break
+		}
+		if _, err := fmt.Sscanf(c.stdout.Text(), r.name+" %d", &failed); err != nil || failed < 2 {
+			t.Errorf("%q, %v: the call failed too seldom", c.stdout.Text(), err)
+		}
+	}
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, path)
+	var result string
+	if err := s.readers.QueryRowContext(t.Context(), `PRAGMA integrity_check`).Scan(&result); err != nil || result != "ok" {
+		t.Error(result, err)
+	}
+}

@@ -1,0 +1,253 @@
+package sqlite
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+func TestRuns(t *testing.T) {
+	storetest.Runs(t, func(t *testing.T) store.Runs {
+		return mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	})
+}
+
+// odd are byte strings that text columns, text functions or SQL itself would trip over.
+var odd = []string{
+	"\x00", "\x00\x00", "a\x00b", "a\x00c", "\xff\xfe", "\xc3\x28", "\xed\xa0\x80", "é", "e\u0301", "'; DROP TABLE runs; --", "?1", " ", "NULL", "1", "01",
+	strings.Repeat("long", 1000),
+}
+
+func TestI8_BytesAnyInEveryNameAreKeptApart(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	for n, text := range odd {
+		for _, account := range []string{text, ""} {
+			oddRun(t, s, account, text, odd[(n+1)%len(odd)])
+		}
+	}
+	for n, text := range odd {
+		other := odd[(n+1)%len(odd)]
+		run, err := s.Get(t.Context(), text, text)
+		if err != nil || run.ID != other || run.Account != text || run.StateKey != text || run.Provider != text || run.Graph != other || run.Owner != text || run.Fence != 2 {
+			t.Errorf("run %+v, %v", run, err)
+		}
+		all, err := s.Interrupts(t.Context(), text, other)
+		if err != nil || len(all) != 1 || all[0].ID != text || all[0].By != other || all[0].ResumeID != text || all[0].Final != text || all[0].Via != text || all[0].Shown != other || all[0].Address != other || all[0].Kind != text {
+			t.Errorf("interrupts %+v, %v", all, err)
+		}
+		receipt, err := s.Resumed(t.Context(), text, other, text)
+		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
+			t.Errorf("receipt %+v, %v", receipt, err)
+		}
+	}
+}
+
+// oddRun takes a run through everything, called by these names.
+func oddRun(t *testing.T, s *Store, account, a, b string) {
+	t.Helper()
+	ctx := t.Context()
+	lease, err := s.Create(ctx, store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := store.NewInterrupt{ID: a, Address: b, Kind: a, Shown: b, Action: a}
+	if _, err = s.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{question}}); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := s.Decide(ctx, store.Decision{
+		Account: account, Run: b, ResumeID: a, Actor: b, Body: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.Approve, Shown: b, Final: a}},
+	})
+	if err != nil || receipt.Result != store.Accepted {
+		t.Fatal(receipt, err)
+	}
+	work, err := s.Claim(ctx, store.Claim{Owner: a, Lease: long, Account: account, Run: b})
+	if err != nil || work == nil {
+		t.Fatal(work, err)
+	}
+	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || !begun || line.NewEffect != effect {
+		t.Fatal(line, begun, err)
+	}
+	if err := s.End(ctx, store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}); err != nil {
+		t.Fatal(err)
+	}
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || begun || line.Error != a || line.NewEffect != effect {
+		t.Fatal(line, begun, err)
+	}
+}
+
+// An interrupt is known by its id alone where its effects are ended, so an id is one run's.
+func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	rest(t, s, begin(t, s, "r1"), nil, "i")
+	lease := begin(t, s, "r2")
+	if _, err := s.Rest(t.Context(), lease, asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
+		t.Errorf("Rest: %v; want ErrAskedElsewhere", err)
+	}
+	if all, err := s.Interrupts(t.Context(), "acme", "r2"); err != nil || len(all) > 0 {
+		t.Errorf("half of it was done: %+v, %v", all, err)
+	}
+	rest(t, s, lease, nil, "new")
+}
+
+// An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
+func TestDecide_AnApproveSaysWhat(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	open := asking(nil, "action", "none")
+	open.Open[1].Action = ""
+	if _, err := s.Rest(t.Context(), begin(t, s, "r"), open); err != nil {
+		t.Fatal(err)
+	}
+	blank := say("r", "1", store.Approve, "action")
+	blank.Answers[0].Final = ""
+	if receipt, err := s.Decide(t.Context(), blank); err == nil {
+		t.Errorf("an approve of nothing in particular was %+v", receipt)
+	}
+	none := say("r", "2", store.Approve, "none")
+	none.Answers[0].Final = ""
+	accepted(t, s, none)
+	if _, _, err := s.Begin(t.Context(), claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
+		t.Errorf("Begin: %v; want ErrNotApproved", err)
+	}
+}
+
+// A lease is over at the microsecond that it names, and what was over first is taken over first.
+func TestClaim_TakesOverInTheOrderOfTheLeases(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	now := time.UnixMicro(1_700_000_000_000_000)
+	s.clock = func() time.Time { return now }
+	for n, id := range []string{"z", "a", "m"} {
+		run := newRun(id)
+		run.Lease = time.Duration(n+1) * time.Microsecond
+		if _, err := s.Create(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+		t.Fatal(work, err)
+	}
+	now = now.Add(2 * time.Microsecond)
+	for _, id := range []string{"z", "a"} {
+		claim(t, s, id)
+	}
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+		t.Fatal(work, err)
+	}
+}
+
+// One resume can answer two questions, and two executions can apply them. Whoever asks for the outcome always gets the same.
+func TestI3_TheFirstOutcomeOfAResumeStands(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	rest(t, s, begin(t, s, "r"), nil, "i1", "i2")
+	accepted(t, s, say("r", "1", store.Approve, "i1", "i2"))
+	for _, id := range []string{"i1", "i2"} {
+		rest := store.Rest{Status: store.Waiting, Applied: []string{id}, Outcome: []byte("applied " + id)}
+		if _, err := s.Rest(t.Context(), claim(t, s, "r"), rest); err != nil {
+			t.Fatal(err)
+		}
+		if receipt, err := s.Resumed(t.Context(), "acme", "ann", "1"); err != nil || string(receipt.Outcome) != "applied i1" {
+			t.Errorf("after %s: %+v, %v", id, receipt, err)
+		}
+	}
+}
+
+func TestRuns_TooBig(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	run := newRun("r")
+	run.Input = make([]byte, maxPart+1) // not written to, so that no memory is touched
+	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
+		t.Errorf("Create: %v; want ErrTooBig", err)
+	}
+	begin(t, s, "r")
+}
+
+func TestRuns_ClosedStore(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range repeatables {
+		if says, err := r.says(t.Context(), s); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "fermata.db") {
+			t.Errorf("%s: %q, %v; want ErrClosed", r.name, says, err)
+		}
+	}
+	for name, call := range map[string]func() error{
+		"Get":        func() error { _, err := s.Get(t.Context(), "secret", "secret"); return err },
+		"Interrupts": func() error { _, err := s.Interrupts(t.Context(), "secret", "secret"); return err },
+		"Resumed":    func() error { _, err := s.Resumed(t.Context(), "secret", "secret", "secret"); return err },
+	} {
+		if err := call(); !errors.Is(err, ErrClosed) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What follows is a book in few words; everything is of account acme.
+
+const long = time.Hour // a lease that does not end during a test
+
+func newRun(id string) store.NewRun {
+	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Owner: "test", Lease: long}
+}
+
+func begin(t testing.TB, s *Store, id string) store.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), newRun(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// rest gives a run back with these questions; the one called due has a deadline.
+func rest(t testing.TB, s *Store, lease store.Lease, applied []string, ids ...string) {
+	t.Helper()
+	if status, err := s.Rest(t.Context(), lease, asking(applied, ids...)); err != nil || status != store.Waiting {
+		t.Fatal(status, err)
+	}
+}
+
+func asking(applied []string, ids ...string) store.Rest {
+	rest := store.Rest{Status: store.Waiting, Applied: applied, Outcome: []byte("asks")}
+	for _, id := range ids {
+		n := store.NewInterrupt{ID: id, Shown: "shown", Action: "action-" + id}
+		if id == "due" {
+			n.Timeout = time.Hour
+		}
+		rest.Open = append(rest.Open, n)
+	}
+	return rest
+}
+
+func say(run, resume string, verdict store.Verdict, ids ...string) store.Decision {
+	d := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body"}
+	for _, id := range ids {
+		a := store.Answer{Interrupt: id, Verdict: verdict, Shown: "shown"}
+		if verdict == store.Approve {
+			a.Final = "action-" + id
+		}
+		d.Answers = append(d.Answers, a)
+	}
+	return d
+}
+
+func accepted(t testing.TB, s *Store, d store.Decision) {
+	t.Helper()
+	if receipt, err := s.Decide(t.Context(), d); err != nil || receipt.Result != store.Accepted {
+		t.Fatal(receipt, err)
+	}
+}
+
+func claim(t testing.TB, s *Store, run string) store.Lease {
+	t.Helper()
+	work, err := s.Claim(t.Context(), store.Claim{Owner: "test", Lease: long})
+	if err != nil || work == nil || work.Run.ID != run {
+		t.Fatal(work, err)
+	}
+	return work.Lease
+}

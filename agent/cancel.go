@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -173,6 +174,17 @@ func (c *canceller) resting() bool {
 	default:
 		return false
 	}
+}
+
+// before returns an error if a run need not begin, or go on, at all.
+func (c *canceller) before(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	if c != nil && c.asked() {
+		return graph.ErrStopped
+	}
+	return nil
 }
 
 // asked reports whether anybody wants the run cancelled.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/storetest"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -51,12 +54,6 @@ func (x *rehearsal) wantEnded() {
 	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, agent.ErrRunEnded) {
 		x.t.Errorf("Wait says %v, want %v", err, agent.ErrRunEnded)
 	}
-}
-
-// clerk calls a tool and then says two words.
-func clerk(x *rehearsal) agent.Agent {
-	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow")), script.Calls(
-		agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))
 }
 
 // Scenario 58.
@@ -160,39 +157,47 @@ func TestCancel_InTimeIsNotAtOnce(t *testing.T) {
 }
 
 // Scenario 63.
-func TestCancel_BeforeTheStartNothingRuns(t *testing.T) {
+func TestCancel_BeforeItBeginsNothingRunsAndNothingIsSaved(t *testing.T) {
 	for _, mode := range []agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools} {
-		x := rehearse(t, clerk)
-		ctx := x.cancellable()
-		x.asked = x.cancel(mode)
-		stopped := play(x.runner().Query(ctx, "Go.", agent.WithRun("run")))
-		cancelled, ok := errors.AsType[*agent.CancelError](stopped.err)
-		if !ok || cancelled.Run != "run" || len(stopped.events) > 0 {
-			t.Fatalf("mode %d: got %q, %+v", mode, stopped.log(), cancelled)
+		st := storetest.NewFaulty(memory.New())
+		x := rehearse(t, heldClerk, func(config *agent.RunnerConfig) { config.Store = st })
+		never := func(name string, begin func(ctx context.Context) iter.Seq2[*agent.Event, error]) {
+			t.Helper()
+			ctx, saves, did := x.cancellable(), st.Saves(), maps.Clone(x.c.n)
+			x.asked = x.cancel(mode)
+			p := play(begin(ctx))
+			if cancelled, ok := errors.AsType[*agent.CancelError](p.err); !ok || cancelled.Run != name || len(p.events) > 0 || st.Saves() > saves {
+				t.Errorf("mode %d: got %q with %d saves", mode, p.log(), st.Saves()-saves)
+			}
+			if err := x.asked.Wait(t.Context()); err != nil {
+				t.Errorf("mode %d: Wait says %v", mode, err)
+			}
+			x.c.want(t, did)
 		}
-		if err := x.asked.Wait(t.Context()); err != nil {
-			t.Errorf("mode %d: Wait says %v", mode, err)
-		}
-		x.c.want(t, nil)
-		end := x.goOn(nil)
-		if errors.Is(end.err, graph.ErrUnknownRun) { // it had not even begun
-			end = x.start()
-		}
-		end.finished(t)
+		never("run", func(ctx context.Context) iter.Seq2[*agent.Event, error] {
+			return x.runner().Query(ctx, "Go.", agent.WithRun("run"))
+		})
+		never("", func(ctx context.Context) iter.Seq2[*agent.Event, error] { return x.runner().Query(ctx, "Go.") })
+		open := one(t, x.start().waits(t))
+		never("run", func(ctx context.Context) iter.Seq2[*agent.Event, error] {
+			return x.runner().ResumeWithParams(ctx, "run", answer(open, yes))
+		})
+		x.goOn(map[string]any{open.ID: yes}).finished(t) // the answer was not taken
 	}
 }
 
-func TestCancel_BeforeAResumeNothingRuns(t *testing.T) {
-	for _, mode := range []agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools} {
-		x := rehearse(t, clerk)
-		x.cancelAt("model clerk", agent.AfterModel)
-		x.wantCancelled(x.start())
-		ctx := x.cancellable()
-		x.asked = x.cancel(mode)
-		x.wantCancelled(play(x.runner().Resume(ctx, "run")))
-		x.c.want(t, map[string]int{"model clerk": 1})
-		x.goOn(nil).finished(t)
+// A run that could not be saved was not cancelled in good order, whoever wanted that.
+func TestCancel_AStoreThatFailsIsTheWorseNews(t *testing.T) {
+	st := storetest.NewFaulty(memory.New())
+	x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.Store = st })
+	x.cancelAt("model clerk", agent.AfterModel)
+	st.FailSave(3, storetest.Before, errDisk) // the news that it is stopped
+	p := x.start()
+	if _, cancelled := errors.AsType[*agent.CancelError](p.err); cancelled || !errors.Is(p.err, errDisk) {
+		t.Errorf("got %q", p.log())
 	}
+	x.wantEnded()
+	x.goOn(nil, agent.TakeOver()).finished(t)
 }
 
 func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
@@ -543,12 +548,6 @@ func TestCancel_AtOnceStopsAfterAModelThatDoesNotHeedItsContext(t *testing.T) {
 	x.c.want(t, map[string]int{"model clerk": 1, "tool work": 1})
 	x.goOn(nil).finished(t)
 	x.c.want(t, map[string]int{"model clerk": 3, "tool work": 2})
-}
-
-type deafModel func(ctx context.Context, r *agent.Request) (*agent.Response, error)
-
-func (f deafModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
-	return f(ctx, r)
 }
 
 // What somebody was asked before the cancel stays asked, under the same id, and can be answered in whatever resume comes next.

@@ -52,7 +52,7 @@ func (e *LimitError) Error() string {
 	return text
 }
 
-// CancelError says that the run was cancelled. It can be resumed.
+// CancelError says that the run was cancelled. It can be resumed; or, if it was cancelled before it began, started again.
 type CancelError struct {
 	Run string
 	// Escalated is true if the point to cancel at did not come in time.

@@ -218,6 +218,9 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 		x := &x
 		x.emit = emit
 		c := cancellerOf(ctx).take()
+		if err := c.before(ctx); err != nil {
+			return cancelled(c, x.run, err)
+		}
 		ctx = context.WithValue(context.WithValue(ctx, cancelKey{}, c), executionKey{}, x)
 		final, err := start(ctx)
 		if waiting, ok := errors.AsType[*fermata.InterruptError](err); ok {
@@ -241,7 +244,8 @@ func cancelled(c *canceller, run string, err error) error {
 	if c == nil {
 		return err
 	}
-	stopped := c.asked() && (errors.Is(err, graph.ErrStopped) || errors.Is(err, context.Canceled))
+	_, unsaved := errors.AsType[*graph.SaveError](err)
+	stopped := c.asked() && !unsaved && (errors.Is(err, graph.ErrStopped) || errors.Is(err, context.Canceled))
 	escalated := c.over(stopped)
 	if !stopped {
 		return err

@@ -151,6 +151,19 @@ func (x *rehearsal) streamingTool(name string) *tool.Tool {
 	})
 }
 
+// deafModel is a model that does what a test wants.
+type deafModel func(ctx context.Context, r *agent.Request) (*agent.Response, error)
+
+func (f deafModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+	return f(ctx, r)
+}
+
+// clerk calls a tool and then says two words.
+func clerk(x *rehearsal) agent.Agent {
+	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow")), script.Calls(
+		agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))
+}
+
 func streaming(config *agent.RunnerConfig) { config.EnableStreaming = true }
 
 // heldClerk calls a tool, asks a person, and says two words.

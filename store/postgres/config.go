@@ -24,8 +24,8 @@ type Config struct {
 	// MaxConns limits the connections of this Store. Default: pool_max_conns of the connection string, or else 10.
 	MaxConns int
 
-	// Timeout is how long the server may work on one call. A call ends at the latest after twice that time, the wait for a free connection
-	// and an answer that never comes included. Default: 30 seconds.
+	// Timeout is how long the server may work on one call. A call ends soon after twice that time at the latest, the wait for a free
+	// connection and for an answer that never comes included. Default: 30 seconds.
 	Timeout time.Duration
 
 	// LockTimeout is how long a call waits for the lock of another transaction. Default: 2 seconds.
@@ -169,7 +169,7 @@ func parse(connString string) (*pgxpool.Config, error) {
 // isMisread says whether a piece of the password has become something that the server or the resolver would quote: a
 // password with an @ or a / that is not encoded ends up in the name of the host or of the database.
 func isMisread(connString string, pool *pgxpool.Config) bool {
-	if _, rest, ok := strings.Cut(connString, "://"); ok {
+	if scheme, rest, ok := strings.Cut(connString, "://"); ok && (scheme == "postgres" || scheme == "postgresql") {
 		if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
 			rest = rest[i+1:]
 		}

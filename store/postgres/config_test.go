@@ -46,7 +46,7 @@ func TestI7_ErrorsOfOpenNeverHoldThePassword(t *testing.T) {
 	for _, connString := range []string{
 		"postgres://ann:hunter2@" + server + "/app?sslmode=disable", // wrong, for the server
 		"user=ann password=hunter2 host=127.0.0.1 port=1 sslmode=disable",
-		"user=ann password='hunter2' sslpassword=hunter2 host=nowhere.invalid",
+		"user=ann password='hunter2' sslpassword=hunter2 host=127.0.0.1 port=1",
 		"postgres://ann:hunter2@nowhere.invalid/app",
 		"postgres://ann:hunter2@[::1/app",
 		"postgres://ann:hunter2@127.0.0.1:port/app",

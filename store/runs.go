@@ -16,7 +16,7 @@ import (
 //	            ▼        │                       ▼  │
 //	waiting ──Decide──▶ ready ◀──Rest: decided──running ──Rest──▶ waiting
 //	   │         Expire    ▲        meanwhile      │  ▲
-//	   │                   └── End, Unpark ── parked  └── Claim: the lease is over
+//	   │                   └── End ───────── parked  └── Claim: the lease is over
 //	   └──────────────┴──── Cancel ────┴───────────┴─────▶ cancelled, superseded
 //
 // An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
@@ -39,8 +39,8 @@ type Runs interface {
 	SetRef(ctx context.Context, lease Lease, ref []byte) error
 
 	// Rest gives a run back. What it waits for becomes visible here, together with everything else in rest; what it no longer
-	// asks is withdrawn. A run with a decision that was not applied becomes ready again, whatever rest says. It returns what
-	// the run is now, or ErrFenced.
+	// asks is withdrawn. A run that would wait although something was decided and not applied, or be parked although nothing is in
+	// doubt any more, becomes ready instead. It returns what the run is now, or ErrFenced.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
 
 	// Release gives a run back undone: it becomes ready, but not before the delay is over, and its attempts are counted. Nothing
@@ -49,7 +49,7 @@ type Runs interface {
 
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
-	// says why. A run that waits and has something to do now becomes ready.
+	// says why. A run that waits and has something to do now becomes ready. A decision without answers is ErrKey.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
@@ -174,7 +174,7 @@ type Rest struct {
 	Outcome []byte
 }
 
-// NewInterrupt is a question that becomes visible.
+// NewInterrupt is a question that becomes visible. Its id is unique in the account.
 type NewInterrupt struct {
 	ID, Address, Kind string
 	// Data is the question, sealed by the caller; Schema that of the answer.

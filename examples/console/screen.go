@@ -130,6 +130,7 @@ func (s *screen) event(e *agent.Event) {
 	case agent.Transferred:
 		s.endLine()
 		s.printf("  %s %s\n", s.dim(visible(e.Agent)+" hands over to"), visible(body.To))
+	case agent.Exit, agent.Interrupted, agent.Finished: // shown by whoever goes on from there
 	}
 }
 

@@ -82,24 +82,23 @@ func TestProperty_WhatThePolicyAllowsChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	state := func() (changes, tables int) {
-		if err := conn.QueryRowContext(t.Context(), "SELECT total_changes(), (SELECT count(*) FROM sqlite_schema)").Scan(&changes, &tables); err != nil {
-			t.Fatal(err)
-		}
-		return changes, tables
-	}
-	piece := rapid.SampledFrom([]string{
-		"SELECT 1", "DELETE FROM products", "DROP TABLE orders", "a", " ", "\n", "\r", ";", ",", "'", "\"", "`", "[", "]", "--", "/*", "*/", "\\", "\x00", "é", "x'00'", "\v",
-	})
+	// The second statement is harmless only where SQLite, too, takes it for a part of a quotation or a comment.
+	piece := rapid.SampledFrom([]string{"a", "1", " ", "\n", "\r", ",", "'", "\"", "`", "[", "]", "--", "/*", "*/", "\\", "\x00", "é"})
+	pieces := rapid.Map(rapid.SliceOfN(piece, 0, 6), func(list []string) string { return strings.Join(list, "") })
 	rapid.Check(t, func(r *rapid.T) {
-		text := "SELECT 1 " + strings.Join(rapid.SliceOfN(piece, 1, 12).Draw(r, "pieces"), "")
+		text := "SELECT 1 " + pieces.Draw(r, "between") + ";DELETE FROM products " + pieces.Draw(r, "behind")
 		if classify(text).ruling().Verdict != fermata.Allow {
 			return
 		}
-		changes, tables := state()
-		_, _ = conn.ExecContext(t.Context(), text) // it may well be wrong
-		if c, n := state(); c != changes || n != tables {
-			r.Errorf("%q was allowed and changed something", text)
+		tx, err := conn.BeginTx(t.Context(), nil)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer tx.Rollback()  // so that a failure can be seen again
+		_, _ = tx.Exec(text) // it may well be wrong
+		var products int
+		if err := tx.QueryRow("SELECT count(*) FROM products").Scan(&products); err != nil || products != 3 {
+			r.Errorf("%q was allowed and left %d products, %v", text, products, err)
 		}
 	})
 }

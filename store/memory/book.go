@@ -138,8 +138,8 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 		if slices.Contains(rest.Applied, i.ID) && i.State == store.Decided && !i.Applied {
 			i.Applied = true
 			for key, resume := range b.resumes {
-				if key.account == run.Account && key.id == i.ResumeID && key.actor == i.By {
-					resume.Outcome = rest.Outcome
+				if key.account == run.Account && key.id == i.ResumeID && key.actor == i.By && resume.Outcome == nil {
+					resume.Outcome = rest.Outcome // the first stands: a resume id has one answer
 				}
 			}
 		}
@@ -177,7 +177,8 @@ func (run *bookedRun) show(now time.Time, open []store.NewInterrupt) {
 func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 	unapplied := slices.ContainsFunc(run.asked, func(i *store.Interrupt) bool { return i.State == store.Decided && !i.Applied })
 	run.Owner, run.Until, run.Updated = "", time.Time{}, now
-	if unapplied && status == store.Waiting {
+	knows := status == store.Parked && !b.doubtful(run) // what it was to wait for was said meanwhile
+	if unapplied && status == store.Waiting || knows {
 		b.wake(now, run)
 		return
 	}
@@ -203,6 +204,9 @@ func (b *book) release(now time.Time, lease store.Lease, delay time.Duration) er
 }
 
 func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
+	if len(d.Answers) == 0 {
+		return store.Receipt{}, store.ErrKey
+	}
 	key := resumeKey{d.Account, d.Actor, d.ResumeID}
 	if known := b.resumes[key]; known != nil {
 		if known.body != d.Body {

@@ -86,7 +86,7 @@ func BenchmarkClaimNothing(b *testing.B) {
 	}
 }
 
-// BenchmarkCycle is all that the store does for one approved effect: six transactions, each on disk.
+// BenchmarkCycle is all that the store does for one approved effect: five transactions, each on disk.
 func BenchmarkCycle(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "fermata.db"))
 	lease := begin(b, s, "r")

@@ -48,6 +48,9 @@ const theClock = "clock"
 
 // Decide records a decision; see [store.Runs].
 func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	if len(decision.Answers) == 0 {
+		return store.Receipt{}, store.ErrKey
+	}
 	return do(ctx, s, "decide in", func(t turn) (store.Receipt, error) { return t.decide(ctx, decision) })
 }
 

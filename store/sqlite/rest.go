@@ -60,18 +60,30 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 	if err := t.show(ctx, lease, rest.Open); err != nil {
 		return "", err
 	}
-	status := rest.Status
-	if status == store.Waiting {
-		// Nobody can decide between this look and the commit, so no decision is slept over.
-		undone, err := t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run)
-		if err != nil {
-			return "", err
-		}
-		if undone {
-			status = store.Ready
-		}
+	status, err := t.awake(ctx, lease, rest.Status)
+	if err != nil {
+		return "", err
 	}
-	_, err := t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now)
+	_, err = t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now)
+	return status, err
+}
+
+// awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and
+// the commit, so nothing is slept over.
+func (t turn) awake(ctx context.Context, lease store.Lease, status store.Status) (store.Status, error) {
+	come := false
+	var err error
+	switch status {
+	case store.Waiting:
+		come, err = t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run)
+	case store.Parked:
+		doubt := false
+		doubt, err = t.exists(ctx, inDoubtSQL, lease.Account, lease.Run)
+		come = !doubt
+	}
+	if come && err == nil {
+		return store.Ready, nil
+	}
 	return status, err
 }
 

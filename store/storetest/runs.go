@@ -37,6 +37,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Decide_SaysWhyNot", testRefusals},
 		{"I4_NoEffectWithoutAnApproveOfExactlyThis", testNotApproved},
 		{"I4_AnEffectIsBegunOnce", testBegunOnce},
+		{"I17_WhatWasSaidBeforeARunIsParkedWakesIt", testEndBeforePark},
 		{"End_NeedsNoLeaseAndWakesAParkedRun", testEndWakes},
 		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
 		{"I11_ExpiryNeverApproves", testExpiry},

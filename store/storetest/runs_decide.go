@@ -148,6 +148,8 @@ func testAllOrNone(t *testing.T, d *desk) {
 
 func testRefusals(t *testing.T, d *desk) {
 	d.waiting("r", "i")
+	_, err := d.runs.Decide(d.ctx(), approve("r", "0"))
+	d.wants(err, store.ErrKey)
 	d.gets(approve("r", "1", "unknown"), store.Unknown)
 	d.gets(approve("unknown", "2", "i"), store.Unknown)
 	seen := approve("r", "3", "i")
@@ -210,6 +212,20 @@ func testBegunOnce(t *testing.T, d *desk) {
 	d.must(err)
 	if begun || line.State != store.Succeeded || string(line.Receipt) != "receipt" || line.Error != "" || line.Ended.IsZero() {
 		t.Errorf("it ended as %+v", line)
+	}
+}
+
+func testEndBeforePark(t *testing.T, d *desk) {
+	d.waiting("r", "i")
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	lease := d.claimed("w", "r").Lease
+	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
+	d.must(err)
+	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded}))
+	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Parked})
+	d.must(err)
+	if status != store.Ready {
+		t.Errorf("it is %s, and nobody will say any more what it waits for", status)
 	}
 }
 

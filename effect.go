@@ -157,6 +157,9 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	if err != nil {
 		return none, err
 	}
+	if entry != nil { // what was asked about it may be settled, and then is not asked again
+		visit.From(ctx).Child(e.segment()).Skip()
+	}
 	switch {
 	case entry == nil:
 		return e.perform(ctx, 1)

@@ -472,9 +472,6 @@ func (p *performance) play() (*agent.Output, agent.Usage) {
 // answers answers some of the questions, and keeps an eye on their ids.
 func (p *performance) answers(waiting agent.Interrupted) map[string]any {
 	for _, bad := range waiting.BadAnswers {
-		if strings.HasPrefix(p.asked[bad.ID], fermata.InDoubt.Name()) {
-			continue // it was used, and then the process died: the effect is settled, and nobody asks for the answer again
-		}
 		p.Fatalf("a good answer to %s was refused: %v", p.asked[bad.ID], bad)
 	}
 	now := make(map[string]bool)

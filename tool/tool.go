@@ -78,7 +78,7 @@ func New[In, Out any](name, description string, fn func(ctx context.Context, in 
 }
 
 // NewStream makes a tool of a function that gives its result in pieces. Who watches the run sees them as they come; the
-// model gets them joined.
+// model gets them joined. What comes after the end of its context is no result: the call is made again by the resume.
 func NewStream[In any](name, description string, fn func(ctx context.Context, in In) iter.Seq2[string, error], options ...Option) *Tool {
 	return typed[In](name, description, func(ctx context.Context, in In) (string, error) {
 		var whole strings.Builder
@@ -89,6 +89,9 @@ func NewStream[In any](name, description string, fn func(ctx context.Context, in
 			}
 			whole.WriteString(chunk)
 			pass(chunk)
+		}
+		if err := ctx.Err(); err != nil { // it may have stopped because of that, and half a result is none
+			return "", err
 		}
 		return whole.String(), nil
 	}, options)

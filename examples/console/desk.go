@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/fermata-go/fermata"
@@ -36,13 +35,13 @@ func (d *desk) work(ctx context.Context) error {
 			answer = nil // and see what is asked now
 			continue
 		case err != nil:
-			d.left(err)
+			d.left(ctx, err)
 			return err
 		case len(open) == 0:
 			return nil
 		}
 		if answer, err = d.ask(ctx, open); err != nil {
-			d.left(err)
+			d.left(ctx, err)
 			return err
 		}
 	}
@@ -123,11 +122,11 @@ func (d *desk) finished(ctx context.Context) error {
 }
 
 // left says how to go on.
-func (d *desk) left(err error) {
+func (d *desk) left(ctx context.Context, err error) {
 	d.screen.endLine()
 	switch {
 	case errors.Is(err, errLocked):
-	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled):
+	case leaves(ctx, err):
 		d.screen.printf("\nRun %s is kept. Go on with: %s\n", visible(d.config.run), d.command(d.config.run))
 	default:
 		d.screen.printf("\n%s Run %s did not get on. Try again with: %s\n", d.screen.red("✗"), visible(d.config.run), d.command(d.config.run))

@@ -103,7 +103,7 @@ func Run(e Example, args []string, in io.Reader, out io.Writer, seams Seams) int
 	context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program at once
 	err = work(ctx, e, c, newScreen(in, out), seams)
 	switch {
-	case err == nil, errors.Is(err, io.EOF): // at the end of its input the run waits
+	case err == nil, errors.Is(err, errInputEnded): // then the run waits
 		return 0
 	case ctx.Err() != nil:
 		return ExitInterrupted

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,22 +41,50 @@ func TestModel_ARealOneNeedsAKeyOrAServer(t *testing.T) {
 	}
 }
 
-// A server that streams as OpenAI's does takes the place of the script; so would a model on this machine.
-func TestModel_AServerOfYourOwnTakesThePlaceOfTheScript(t *testing.T) {
+// service answers as OpenAI's does, with a stream; so would a model on this machine. before is called before each answer.
+func service(t *testing.T, before func(r *http.Request)) (flags []string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/chat/completions" {
 			http.NotFound(w, r)
 			return
 		}
+		before(r)
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, delta := range []string{`"delta":{"role":"assistant","content":"Good "}`, `"delta":{"content":"morning."}`, `"delta":{},"finish_reason":"stop"`} {
 			fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"model\":\"mine\",\"choices\":[{\"index\":0,%s}]}\n\n", delta)
 		}
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
-	defer server.Close()
-	said, code := consoletest.Start(t, t.TempDir(), "-model", "openai/mine", "-url", server.URL+"/v1").End()
+	t.Cleanup(server.Close)
+	return []string{"-model", "openai/mine", "-url", server.URL + "/v1"}
+}
+
+func TestModel_AServerOfYourOwnTakesThePlaceOfTheScript(t *testing.T) {
+	flags := service(t, func(*http.Request) {})
+	said, code := consoletest.Start(t, t.TempDir(), flags...).End()
 	if code != 0 || !strings.Contains(said, "tester: Good morning.\n") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+}
+
+func TestLeave_InTheMiddleOfTheWorkTheRunCanGoOn(t *testing.T) {
+	called, calls := make(chan struct{}), 0
+	flags := service(t, func(r *http.Request) {
+		if calls++; calls == 1 {
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the caller is gone
+			close(called)
+			<-r.Context().Done()
+		}
+	})
+	dir := t.TempDir()
+	p := consoletest.Start(t, dir, flags...)
+	<-called
+	p.Interrupt()
+	if said, code := p.End(); code != console.ExitInterrupted || !strings.Contains(said, "Run console-1 is kept. Go on with: go run ./examples/console -model openai/mine -url ") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	if said, code := consoletest.Start(t, dir, flags...).End(); code != 0 || !strings.Contains(said, "tester: Good morning.\n") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 }

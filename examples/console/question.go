@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -191,5 +190,5 @@ func firstWord(line string) (word, rest string) {
 
 // leaves says that the person is gone, or wants to be.
 func leaves(ctx context.Context, err error) bool {
-	return errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil
+	return errors.Is(err, errInputEnded) || err != nil && ctx.Err() != nil
 }

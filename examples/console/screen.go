@@ -3,6 +3,7 @@ package console
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,17 +56,20 @@ func lines(in io.Reader) <-chan string {
 // promptMark ends every prompt.
 const promptMark = "❯ "
 
-// prompt asks for a line. It returns io.EOF if there are no more.
+// errInputEnded says that nobody is there to answer. It is not io.EOF, which a broken connection may be, too.
+var errInputEnded = errors.New("the input has ended")
+
+// prompt asks for a line. It returns errInputEnded if there are no more.
 func (s *screen) prompt(ctx context.Context, label string) (string, error) {
-	s.printf("%s %s", s.bold(visible(label)), promptMark)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	s.printf("%s %s", s.bold(visible(label)), promptMark)
 	select {
 	case line, ok := <-s.in:
 		if !ok {
 			s.printf("\n")
-			return "", io.EOF
+			return "", errInputEnded
 		}
 		if s.echo {
 			s.printf("%s\n", visible(line))

@@ -217,9 +217,11 @@ func TestSave_LargeDelta(t *testing.T) {
 }
 
 func TestSave_TooBig(t *testing.T) {
-	// Not written to, so that no memory is touched: the kernel hands out the pages on first use.
-	big := make([]byte, maxDelta/2)
-	delta := store.Delta{Put: []store.Part{{Name: "a", Data: big}, {Name: "b", Data: big}}}
+	megabyte := make([]byte, 1_000_000)
+	var delta store.Delta
+	for i := range maxDelta / len(megabyte) {
+		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint(i), Data: megabyte})
+	}
 	if err := check(demo, delta); !errors.Is(err, ErrTooBig) {
 		t.Errorf("check: %v; want ErrTooBig", err)
 	}

@@ -11,8 +11,8 @@
 // The version is the only lock: a save that was prepared on an older version than the stored one changes nothing and
 // returns [ErrStale]. Of any number of callers that loaded the same version, one wins.
 //
-// What a part means is the business of the caller. Implementations are in store/memory and store/sqlite; every one of
-// them passes the suite in store/storetest.
+// What a part means is the business of the caller. Implementations are in store/memory, store/sqlite and store/postgres;
+// every one of them passes the suite in store/storetest.
 package store
 
 import "context"

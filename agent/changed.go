@@ -24,13 +24,23 @@ func waitingBelow(scope *visit.Scope) []string {
 		if !ok || place == at || !visit.Below(place, at) || !waited(scope, place) {
 			continue
 		}
-		switch last := place[strings.LastIndexByte(place, ';')+1:]; {
-		case strings.HasPrefix(last, string(fermata.SegmentAgent)+":"), strings.HasPrefix(last, string(fermata.SegmentTool)+":"):
+		if isCall(place) {
+			places = append(places, place)
+		}
+	}
+	for _, place := range scope.Unseen("do") { // one that failed with its answer is not parked any more
+		if isCall(place) {
 			places = append(places, place)
 		}
 	}
 	slices.Sort(places)
-	return places
+	return slices.Compact(places)
+}
+
+// isCall reports whether a place is that of an agent or a tool call.
+func isCall(place string) bool {
+	last := place[strings.LastIndexByte(place, ';')+1:]
+	return strings.HasPrefix(last, string(fermata.SegmentAgent)+":") || strings.HasPrefix(last, string(fermata.SegmentTool)+":")
 }
 
 // waited reports whether something was open at or below a place when this execution began, or has its answer since.

@@ -190,3 +190,27 @@ func both() *tool.Tool {
 		return ahead + seat, errors.Join(err, err2)
 	})
 }
+
+// An agent got its answer and failed on it. It is not waiting any more, but nobody has done anything with the answer.
+func TestI5_AnAgentThatFailedWithItsAnswerIsNotPassedByWhenItIsGone(t *testing.T) {
+	everywhere(t, func(t *testing.T, p *program) {
+		var c counter
+		say := func() agent.Agent { return chat(&c, "b", nil, script.Say("b is done")) }
+		p.build = func() agent.Agent {
+			broken := must(agent.NewFunc("a", "", func(ctx context.Context, _ *agent.Input) (*agent.Output, error) {
+				if _, err := question.Ask(ctx, "a?"); err != nil {
+					return nil, err
+				}
+				return nil, errors.New("the disk is full")
+			}))
+			return must(agent.NewSequential("root", "", broken, say()))
+		}
+		open := p.query("go").waits(t)[0]
+		if end := p.answer(open, "no"); end.err == nil {
+			t.Fatalf("it should fail: %q", end.log())
+		}
+		p.build, p.now = func() agent.Agent { return must(agent.NewSequential("root", "", say())) }, nil
+		wantChanged(t, p.resume(), "runnable:root;node:agent;agent:root;agent:a")
+		c.want(t, nil)
+	})
+}

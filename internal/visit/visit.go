@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -367,6 +368,32 @@ func (s *Scope) forget(ctx context.Context, part string) {
 	if had {
 		_ = s.Host.Put(ctx, s.Visit, part, nil, Later) // Later only notes it; it cannot fail
 	}
+}
+
+// Unseen returns the places below this one, outer ones first, at which work has a question open or an answer that nobody has used, and which
+// this entry has not come to. what is the claim of such work.
+func (s *Scope) Unseen(what string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil {
+		return nil
+	}
+	var places []string
+	for _, r := range s.mem.records.All() {
+		if r.Status != Open && !r.Fresh || r.Rel == s.Rel || !Below(r.Rel, s.Rel) {
+			continue
+		}
+		for end := len(s.Rel) + 1; end <= len(r.Rel); end++ {
+			if end < len(r.Rel) && r.Rel[end] != ';' {
+				continue
+			}
+			if rel := r.Rel[:end]; s.mem.entered.Get(slot{rel, what}) == 0 {
+				places = append(places, Join(s.placed(), rel))
+			}
+		}
+	}
+	slices.Sort(places)
+	return slices.Compact(places)
 }
 
 // Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is

@@ -380,7 +380,7 @@ func (s *Scope) Unseen(what string) []string {
 	}
 	var places []string
 	for _, r := range s.mem.records.All() {
-		if r.Status != Open && !r.Fresh || r.Rel == s.Rel || !Below(r.Rel, s.Rel) {
+		if r.Status != Open && !r.Fresh || r.Rel == s.Rel || !Below(r.Rel, s.Rel) || s.passedBy(r.Rel) {
 			continue
 		}
 		for end := len(s.Rel) + 1; end <= len(r.Rel); end++ {

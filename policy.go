@@ -1,6 +1,7 @@
 package fermata
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 )
@@ -68,7 +69,9 @@ func Strictest(policies ...Policy) Policy {
 			if policy == nil {
 				continue
 			}
-			ruling, err := policy.Decide(ctx, action)
+			seen := action
+			seen.Args = bytes.Clone(action.Args) // a policy that changes what it looks at must not blind the next
+			ruling, err := policy.Decide(ctx, seen)
 			if err != nil {
 				return Ruling{}, err
 			}

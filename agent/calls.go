@@ -51,7 +51,11 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 		if stage.send != nil {
 			ctx = tool.WithChunks(ctx, func(chunk string) { stage.emit(ToolOutput{Call: call, Text: chunk}) })
 		}
-		if result, err = v.dispatch(ctx, call); err != nil {
+		result, err = v.dispatch(ctx, call)
+		if gone := notPassedBy(visit.From(ctx), err); gone != nil {
+			return tool.Result{}, gone
+		}
+		if err != nil {
 			return result, err
 		}
 		fresh, result.Text = true, repaired(result.Text)

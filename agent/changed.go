@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -50,10 +51,25 @@ func waited(scope *visit.Scope, place string) bool {
 
 // present returns an error if an agent waits below this place that is none of these. It is called before they begin: those
 // behind it must not work before it has its answer.
-func present(scope *visit.Scope, agents ...Agent) error {
+//
+// rounds is how often each of them may be called.
+func present(scope *visit.Scope, rounds int, agents ...Agent) error {
 	return changed(scope, func(place string) bool {
 		rest, err := fermata.ParseAddress(place[len(scope.At())+1:])
-		return err == nil && slices.ContainsFunc(agents, func(a Agent) bool { return a.Name() == rest[0].ID })
+		if err != nil {
+			return false
+		}
+		times := 0
+		for _, a := range agents {
+			if a.Name() == rest[0].ID {
+				times += rounds
+			}
+		}
+		nth := 1
+		if rest[0].SubID != "" {
+			nth, err = strconv.Atoi(rest[0].SubID)
+		}
+		return err == nil && nth <= times
 	})
 }
 

@@ -142,7 +142,7 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	}
 	message, err := v.stage.generate(ctx, strconv.Itoa(turn), v.Model,
 		func(ctx context.Context) (*Request, error) { return v.request(ctx, turn) },
-		func(m *Message) { uniqueCalls(turn, m.ToolCalls, v.calls) })
+		func(m *Message) error { uniqueCalls(turn, m.ToolCalls, v.calls); return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (l *listener) hear(event *Event, err error) error {
 			event = &Event{Body: body} // the agent may yield the one that it has again
 		}
 	case Exit:
-		l.said.Exit = true
+		l.said.Exit = l.said.Exit || own
 	case Token, ToolOutput: // pieces of something, which is still to come
 		if own && l.skip > 0 {
 			return nil
@@ -89,6 +89,8 @@ func (l *listener) hear(event *Event, err error) error {
 	case Finished:
 		return fmt.Errorf("agent: %s yielded Finished, which is for the runner to say", l.stage.agent.Name())
 	case ToolDone, Transferred:
+	default:
+		return fmt.Errorf("agent: %s yielded an event with a %T", l.stage.agent.Name(), body)
 	}
 	if own {
 		l.said.Events++

@@ -86,3 +86,9 @@ func (e *ChangedError) Error() string {
 	}
 	return fmt.Sprintf("agent: run %s waits where the program no longer asks: %s", e.Run, strings.Join(places, ", "))
 }
+
+// OfTheRun keeps it from being taken for a tool's error.
+func (e *ChangedError) OfTheRun() {}
+
+// OfTheRun keeps it from being taken for a tool's error.
+func (e *LimitError) OfTheRun() {}

@@ -17,7 +17,7 @@ func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		return round(ctx, newCast(agents), input, new(Output))
 	})
 }
@@ -32,7 +32,7 @@ func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, e
 	if err != nil {
 		return nil, err
 	}
-	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, maxRounds, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		cast, output := newCast(agents), new(Output)
 		for range maxRounds {
 			if _, err := round(ctx, cast, input, output); err != nil {
@@ -54,7 +54,7 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFlow(name, description, agents, func(ctx context.Context, input *Input) (*Output, error) {
+	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
 		cast := newCast(agents)
 		times := make([]int, len(agents))
 		for i, a := range agents {
@@ -77,10 +77,10 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 	})
 }
 
-// newFlow makes an agent that lets these work.
-func newFlow(name, description string, agents []Agent, perform Func) (Agent, error) {
+// newFlow makes an agent that lets these work, so many times at most.
+func newFlow(name, description string, rounds int, agents []Agent, perform Func) (Agent, error) {
 	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
-		if err := present(visit.From(ctx), agents...); err != nil {
+		if err := present(visit.From(ctx), rounds, agents...); err != nil {
 			return nil, err
 		}
 		return perform(ctx, input)

@@ -14,7 +14,7 @@ const segmentModel fermata.SegmentType = "model"
 
 // generate asks a model, once: what it said is remembered under its number. It is saved before anybody hears of it. prepare makes
 // the request if it is needed.
-func (s *stage) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message)) (Message, error) {
+func (s *stage) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message) error) (Message, error) {
 	var response *Response
 	segment := fermata.Segment{Type: segmentModel, ID: number}
 	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (reply, error) {
@@ -35,12 +35,10 @@ func (s *stage) generate(ctx context.Context, number string, m Model, prepare fu
 			return reply{}, err
 		}
 		response.Message.repair()
-		if tidy != nil {
-			tidy(&response.Message)
-		}
+		err = tidy(&response.Message)
 		answered = true
 		said := response.Message
-		return reply{said.Text, said.ToolCalls, said.Opaque}, s.meter.countModel(ctx, response)
+		return reply{said.Text, said.ToolCalls, said.Opaque}, errors.Join(err, s.meter.countModel(ctx, response))
 	})
 	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: kept.Text, ToolCalls: kept.Calls, Opaque: kept.Opaque}
 	if err == nil && response != nil {

@@ -77,7 +77,7 @@ type plan struct {
 type doneStep struct{ step, result string }
 
 func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error) {
-	if err := present(visit.From(ctx), p.Executor); err != nil {
+	if err := present(visit.From(ctx), p.MaxSteps, p.Executor); err != nil {
 		return nil, err
 	}
 	w := &plan{PlanExecute: p, stage: stageOf(ctx), input: input}
@@ -110,15 +110,25 @@ func (w *plan) think(ctx context.Context, number int, m Model) (answer string, e
 			r.Tools, r.MustCall = []ToolSpec{planSpec}, planName
 		}
 		return r, nil
-	}, nil)
+	}, func(m *Message) error {
+		_, _, err := w.read(number, m)
+		return err // it is asked again by the next resume
+	})
 	if err != nil {
 		return "", err
 	}
+	answer, steps, err := w.read(number, &message)
+	w.steps = steps
+	return answer, err
+}
+
+// read finds the answer or the steps in what a planner said.
+func (w *plan) read(number int, message *Message) (answer string, steps []string, err error) {
 	if len(message.ToolCalls) == 0 {
 		if number == 0 || message.Text == "" {
-			return "", fmt.Errorf("agent: %s: the planner made no plan", w.Name)
+			return "", nil, fmt.Errorf("agent: %s: the planner made no plan", w.Name)
 		}
-		return message.Text, nil
+		return message.Text, nil, nil
 	}
 	var args struct {
 		Steps    []string `json:"steps"`
@@ -126,16 +136,15 @@ func (w *plan) think(ctx context.Context, number int, m Model) (answer string, e
 	}
 	call := message.ToolCalls[0]
 	if err := strictjson.Decode([]byte(call.Args), &args); err != nil {
-		return "", fmt.Errorf("agent: %s: the planner called %s with arguments that cannot be read: %w", w.Name, call.Name, err)
+		return "", nil, fmt.Errorf("agent: %s: the planner called %s with arguments that cannot be read: %w", w.Name, call.Name, err)
 	}
 	switch {
 	case call.Name == respondName && args.Response != "":
-		return args.Response, nil
+		return args.Response, nil, nil
 	case call.Name == planName && len(args.Steps) > 0:
-		w.steps = args.Steps
-		return "", nil
+		return "", args.Steps, nil
 	}
-	return "", fmt.Errorf("agent: %s: the planner called %s(%s)", w.Name, call.Name, call.Args)
+	return "", nil, fmt.Errorf("agent: %s: the planner called %s(%s)", w.Name, call.Name, call.Args)
 }
 
 const (

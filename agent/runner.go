@@ -215,9 +215,11 @@ type execution struct {
 // stream runs the graph and yields what happens in it.
 func (r *Runner) stream(ctx context.Context, x execution, start func(context.Context) (runState, error)) iter.Seq2[*Event, error] {
 	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
-		x := &x
+		own := x // the iterator may be used twice
+		x := &own
 		x.emit = emit
 		c := cancellerOf(ctx).take()
+		defer c.over(false) // whatever becomes of it, and only if nothing else was said
 		if err := c.before(ctx); err != nil {
 			return cancelled(c, x.run, err)
 		}

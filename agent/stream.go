@@ -14,17 +14,19 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 	return func(yield func(*Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		events, gone := make(chan *Event), make(chan struct{})
+		// events is never closed: somebody who should have ended with the work may still want to say something.
+		events, gone, over := make(chan *Event), make(chan struct{}), make(chan struct{})
 		emit := func(e *Event) {
 			select {
 			case events <- e:
 			case <-gone:
+			case <-over:
 			}
 		}
-		var failure error
+		failure := safely.ErrExited
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			defer close(events)
+			defer close(over)
 			defer safely.Recover(&failure)
 			roomy()
 			failure = work(ctx, emit)
@@ -32,13 +34,18 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 		defer wg.Wait()
 		defer close(gone)
 		defer cancel()
-		for e := range events {
-			if !yield(e, nil) {
+		for {
+			select {
+			case e := <-events:
+				if !yield(e, nil) {
+					return
+				}
+			case <-over:
+				if failure != nil {
+					yield(nil, failure)
+				}
 				return
 			}
-		}
-		if failure != nil {
-			yield(nil, failure)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/visit"
 )
 
 var (
@@ -29,10 +30,10 @@ var (
 
 	// ErrTakenOver says that somebody else went on with the run while this call was running it. What this call did since its
 	// last save does not count.
-	ErrTakenOver = errors.New("graph: the run was taken over")
+	ErrTakenOver error = visit.ControlError("graph: the run was taken over")
 
 	// ErrStopped says that the run was asked to stop, with [WithStop], and did at a step's end. It can be resumed.
-	ErrStopped = errors.New("graph: the run was stopped")
+	ErrStopped error = visit.ControlError("graph: the run was stopped")
 
 	// ErrUnknownInterrupt says that the run never raised an interrupt of this id. Nothing was run.
 	ErrUnknownInterrupt = errors.New("graph: unknown interrupt")
@@ -173,3 +174,6 @@ func (e *SaveError) Error() string {
 	return fmt.Sprintf("graph: run %s: saving failed: %v", e.Run, e.Err)
 }
 func (e *SaveError) Unwrap() error { return e.Err }
+
+// OfTheRun keeps it from being taken for an error of the code that was to be saved.
+func (e *SaveError) OfTheRun() {}

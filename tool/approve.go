@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,9 +82,10 @@ func (t *Tool) approved(ctx context.Context, args json.RawMessage) (Result, erro
 		ArgsSchema: t.args.Text, Fixed: !t.gate.editable, Policy: t.gate.policy(),
 	}
 	if t.gate.summary != nil {
-		action.Summary = t.gate.summary(args)
+		action.Summary = t.gate.summary(bytes.Clone(args))
 	}
-	approved, err := fermata.Approve(ctx, action)
+	action.Args = bytes.Clone(args)
+	approved, err := fermata.Approve(fermata.AppendAddressSegment(ctx, segmentGate, t.name), action)
 	if err != nil {
 		return Result{}, err
 	}
@@ -114,7 +116,7 @@ func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawM
 func tellErrors(call func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		text, err := call(ctx, args)
-		if err == nil || ctx.Err() != nil || visit.Waits(err) || toldAnyway(err) {
+		if err == nil || ctx.Err() != nil || visit.Waits(err) || visit.OfTheRun(err) || toldAnyway(err) {
 			return text, err
 		}
 		return "", &Error{err.Error()}

@@ -18,7 +18,7 @@ func TestI4_ApproveAsksWithExactlyTheseArgumentsAndNothingIsDoneBefore(t *testin
 	call := newRun(t, tool.Approve(r.tool()), `{"to":"ORY","from":"CDG"}`)
 	_, err := call.start()
 	ic, asked := waitsFor(t, err), approval(t, err)
-	if ic.Kind != "approval" || !strings.HasPrefix(ic.Address.String(), "runnable:g;node:n;tool:book#c1;approve:book#") {
+	if ic.Kind != "approval" || !strings.HasPrefix(ic.Address.String(), "runnable:g;node:n;tool:book#c1;gate:book;approve:book#") {
 		t.Errorf("got %q at %s", ic.Kind, ic.Address)
 	}
 	if asked.Action != "book" || string(asked.Args) != `{"to":"ORY","from":"CDG"}` || asked.Summary != "Books a ticket." || !asked.Fixed || len(asked.Digest) != 64 {

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Tool is something that a model can have done. It does not change; wrappers return new ones.
@@ -130,8 +131,11 @@ func decoded[In any](name string, fn func(context.Context, In) (string, error)) 
 	}
 }
 
-// segmentCall is the place of a tool behind its wrappers.
-const segmentCall fermata.SegmentType = "call"
+// segmentCall is the place of a tool behind its wrappers, segmentGate that of the approval in front of it.
+const (
+	segmentCall fermata.SegmentType = "call"
+	segmentGate fermata.SegmentType = "gate"
+)
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
@@ -176,6 +180,9 @@ func (t *Tool) IsFinal() bool { return t.final }
 // Call checks the arguments, asks whom the wrappers say, and calls the tool. What the model has to know (wrong arguments, a
 // refusal, an [Error] of the tool) is a Result. An error is for the caller: the run waits, or has failed.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (Result, error) {
+	if Key(ctx) != "" { // of a call around this one
+		ctx = context.WithValue(ctx, keyKey{}, "")
+	}
 	result, err := t.perform(ctx, args)
 	if err != nil {
 		return explained(t.name, err)
@@ -195,6 +202,9 @@ func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error
 	}
 	if t.gate != nil {
 		return t.approved(ctx, args)
+	}
+	if scope := visit.From(ctx); scope != nil && scope.AskedBelow(string(segmentGate)+":") {
+		return Result{}, &ungatedError{t.name}
 	}
 	return t.run(ctx, args)
 }

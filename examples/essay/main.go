@@ -85,13 +85,13 @@ func (e *editor) print(ctx context.Context, draft Draft) (*agent.Output, error) 
 	if err != nil {
 		return nil, err
 	}
-	number, err := fermata.Effect(ctx, approved, func(_ context.Context, d Draft, key string) (string, error) {
-		return outside.Number("P", key), e.press.DoOnce(key, d)
+	number, err := fermata.Effect(ctx, approved, func(_ context.Context, d Draft, key string) (int, error) {
+		return e.press.DoOnce(key, d)
 	}, fermata.Idempotent())
 	if err != nil {
 		return nil, err
 	}
-	return say("Draft %d is printed, as %s.", draft.Number, number)
+	return say("Draft %d is printed, as number %d.", draft.Number, number)
 }
 
 var readAndLiked = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {

@@ -74,11 +74,11 @@ type Transfer struct {
 // transferMoney is idempotent: the bank moves the money of one key once.
 func transferMoney(bank *outside.Book) *tool.Tool {
 	return tool.New("transfer_money", "Transfers money. It cannot be called back.", func(ctx context.Context, t Transfer) (string, error) {
-		key := tool.Key(ctx)
-		if err := bank.DoOnce(key, t); err != nil {
+		number, err := bank.DoOnce(tool.Key(ctx), t)
+		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Paid. The receipt is %s.", outside.Number("R", key)), nil
+		return fmt.Sprintf("Paid. The receipt is R-%d.", number), nil
 	}, tool.Idempotent())
 }
 

@@ -64,11 +64,11 @@ var migrate = tool.New("migrate_copy", "Tries the migrations of a release on a c
 // deploy is idempotent: production takes the deployment of one key once.
 func deploy(production *outside.Book) *tool.Tool {
 	return tool.New("deploy", "Deploys a release to production, migrations included.", func(ctx context.Context, r Release) (string, error) {
-		key := tool.Key(ctx)
-		if err := production.DoOnce(key, r); err != nil {
+		number, err := production.DoOnce(tool.Key(ctx), r)
+		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Release %s is in production, as deployment %s.", r.Version, outside.Number("D", key)), nil
+		return fmt.Sprintf("Release %s is in production, as deployment %d.", r.Version, number), nil
 	}, tool.Idempotent())
 }
 

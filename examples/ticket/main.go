@@ -57,11 +57,11 @@ func bookTicket(office *outside.Book) *tool.Tool {
 		if b.Passengers < 1 {
 			return "", tool.Errorf("A booking for %d passengers is none.", b.Passengers)
 		}
-		key := tool.Key(ctx)
-		if err := office.DoOnce(key, b); err != nil {
+		number, err := office.DoOnce(tool.Key(ctx), b)
+		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Booked. The ticket number is %s.", outside.Number("T", key)), nil
+		return fmt.Sprintf("Booked. The ticket number is T-%d.", number), nil
 	}, tool.Idempotent())
 }
 

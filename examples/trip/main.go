@@ -79,7 +79,7 @@ func planTrip(calendar *outside.Book) *tool.Tool {
 		if err != nil {
 			return "", tool.Errorf("%q is no day.", t.Start)
 		}
-		if err := calendar.DoOnce(tool.Key(ctx), t); err != nil {
+		if _, err := calendar.DoOnce(tool.Key(ctx), t); err != nil {
 			return "", err
 		}
 		end := start.AddDate(0, 0, t.Nights).Format(time.DateOnly)

@@ -29,7 +29,8 @@ func Recover(err *error) {
 	}
 }
 
-var errExited = errors.New("fermata: the code ended its goroutine with runtime.Goexit")
+// ErrExited says that code did not return, and did not panic either.
+var ErrExited = errors.New("fermata: the code ended its goroutine with runtime.Goexit")
 
 // InParallel calls fn for 0 to n-1, at most limit at a time if that is above 0, and returns what each returned.
 func InParallel(n, limit int, fn func(i int) error) []error {
@@ -43,7 +44,7 @@ func InParallel(n, limit int, fn func(i int) error) []error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = errExited
+			errs[i] = ErrExited
 			defer Recover(&errs[i])
 			errs[i] = fn(i)
 		})

@@ -282,6 +282,40 @@ func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 	return signals, nil
 }
 
+// OfTheRun reports whether err is, or holds, one that is the run's own business: a stop, a failed save, a program that changed, a
+// person's no to going on. Whoever makes results of errors must let it pass.
+func OfTheRun(err error) bool {
+	_, ok := errors.AsType[interface {
+		error
+		OfTheRun()
+	}](err)
+	return ok
+}
+
+// ControlError is a sentinel that is the run's own business.
+type ControlError string
+
+func (e ControlError) Error() string { return string(e) }
+
+// OfTheRun marks it.
+func (e ControlError) OfTheRun() {}
+
+// AskedBelow reports whether something was asked in this visit below a segment, directly under this place, that begins like this.
+func (s *Scope) AskedBelow(segment string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil {
+		return false
+	}
+	prefix := Join(s.Rel, segment)
+	for _, r := range s.mem.records.All() {
+		if strings.HasPrefix(r.Rel, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // Waits reports whether err is nothing but the wish to wait.
 func Waits(err error) bool {
 	switch e := err.(type) {

@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 )
 
@@ -40,22 +40,23 @@ func (b *Book) Do(key string, what any) error {
 	return b.add(key, what, false)
 }
 
-// DoOnce does something once per key: so is a place that keeps the keys of its callers, as a good bank.
-func (b *Book) DoOnce(key string, what any) error {
+// DoOnce does something once per key: so is a place that keeps the keys of its callers, as a good bank. It returns the number
+// of what was done, as a ticket or a receipt carries one: the same for the same key.
+func (b *Book) DoOnce(key string, what any) (number int, err error) {
 	if key == "" {
-		return errors.New("outside: a call without a key")
+		return 0, errors.New("outside: a call without a key")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	lines, err := b.read()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	known := false
-	for _, line := range lines {
-		known = known || line.Key == key
+	number = slices.IndexFunc(lines, func(line Line) bool { return line.Key == key })
+	if number >= 0 {
+		return number + 1, b.add(key, what, true)
 	}
-	return b.add(key, what, known)
+	return len(lines) + 1, b.add(key, what, false)
 }
 
 // Lines returns everything, oldest first.
@@ -115,9 +116,4 @@ func (b *Book) read() ([]Line, error) {
 		lines = append(lines, line)
 	}
 	return lines, scanner.Err()
-}
-
-// Number makes a short number of a key, as a ticket or a receipt carries one: the same for the same call.
-func Number(prefix, key string) string {
-	return prefix + "-" + strings.ToUpper(key[max(0, len(key)-6):])
 }

@@ -8,15 +8,18 @@ import (
 
 func TestBook_AKnownKeyDoesNothingButIsSeen(t *testing.T) {
 	b := Open(t.TempDir(), "bank")
-	for _, key := range []string{"a", "b", "a"} {
-		if err := b.DoOnce(key, "10 EUR"); err != nil {
-			t.Fatal(err)
+	for _, call := range []struct {
+		key    string
+		number int
+	}{{"a", 1}, {"b", 2}, {"a", 1}, {"b", 2}} {
+		if number, err := b.DoOnce(call.key, "10 EUR"); number != call.number || err != nil {
+			t.Errorf("%s is number %d, want %d; %v", call.key, number, call.number, err)
 		}
 	}
-	if done, again, err := b.Count(); done != 2 || again != 1 || err != nil {
-		t.Errorf("done %d, again %d, %v; want 2, 1", done, again, err)
+	if done, again, err := b.Count(); done != 2 || again != 2 || err != nil {
+		t.Errorf("done %d, again %d, %v; want 2, 2", done, again, err)
 	}
-	if err := b.DoOnce("", "10 EUR"); err == nil {
+	if _, err := b.DoOnce("", "10 EUR"); err == nil {
 		t.Error("a call without a key was taken")
 	}
 }

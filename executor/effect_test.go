@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,7 +128,9 @@ func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
 func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	runs := memory.NewRuns(nil)
 	lost := &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
+	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
 	startDrop(t, first)
 	go func() { _, _ = first.Run(context.Background(), decision("1", "approve")) }()
 	<-lost.entered // it is in the middle of it
@@ -143,7 +146,7 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	if doubt.Interrupts[0].Kind != fermata.InDoubt.Name() || d.dropped.Load() != 0 {
 		t.Fatalf("it asks %+v, and has dropped %d times", doubt, d.dropped.Load())
 	}
-	close(lost.hold) // it was done after all, by an owner that has lost the run
+	release() // it was done after all, by an owner that has lost the run
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

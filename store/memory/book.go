@@ -204,15 +204,15 @@ func (b *book) release(now time.Time, lease store.Lease, delay time.Duration) er
 }
 
 func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
-	if len(d.Answers) == 0 {
-		return store.Receipt{}, store.ErrKey
-	}
 	key := resumeKey{d.Account, d.Actor, d.ResumeID}
 	if known := b.resumes[key]; known != nil {
 		if known.body != d.Body {
 			return store.Receipt{}, store.ErrReused
 		}
 		return known.again(), nil
+	}
+	if len(d.Answers) == 0 {
+		return store.Receipt{}, store.ErrKey
 	}
 	receipt := store.Receipt{Run: d.Run, Result: store.Accepted, At: now}
 	run := b.runs[store.Key{Account: d.Account, Run: d.Run}]

@@ -48,9 +48,6 @@ const theClock = "clock"
 
 // Decide records a decision; see [store.Runs].
 func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
-	if len(decision.Answers) == 0 {
-		return store.Receipt{}, store.ErrKey
-	}
 	return do(ctx, s, "decide in", func(t turn) (store.Receipt, error) { return t.decide(ctx, decision) })
 }
 
@@ -63,6 +60,8 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 		return store.Receipt{}, store.ErrReused
 	case known:
 		return receipt, nil
+	case len(d.Answers) == 0:
+		return store.Receipt{}, store.ErrKey
 	}
 	if receipt, err = t.judge(ctx, d); err != nil {
 		return store.Receipt{}, err

@@ -57,6 +57,7 @@ type Approved[T any] struct {
 	visit  *visit.Visit
 	id     string
 	asked  string // the id of the question that a person answered; "" if a policy decided
+	place  string // where it was asked for
 	action string
 	raw    json.RawMessage
 	args   T
@@ -98,7 +99,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	if err := place.Claim("approval"); err != nil {
 		return none, err
 	}
-	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest}
+	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest, place: place.FullAddress()}
 	ruling, err := rule(ctx, place, action.Policy, action.Name, raw, digest)
 	if err != nil {
 		return none, err
@@ -197,10 +198,7 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 		// The schema let it through and Go does not. The question stays open, and whoever edited is told.
 		return none, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
 	}
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return none, &EncodeError{What: "the edited arguments of " + asked.action, Err: err}
-	}
+	raw := decision.Args // as they were written, not as Go would: that is what was approved
 	digest, err := actionDigest(asked.action, raw)
 	if err != nil {
 		return none, err

@@ -178,17 +178,20 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	return e.doubt(ctx, entry)
 }
 
-// ledger is where effects that people approved are begun; nil if the run has none.
+// ledger is where effects are begun; nil if the run has none.
 func (e *effect[T, R]) ledger() Ledger {
 	l, _ := e.place.Host.Ledger().(Ledger)
-	if e.approved.asked == "" {
-		return nil
-	}
 	return l
 }
 
 func (e *effect[T, R]) intent(entry *effectEntry) Intent {
-	return Intent{Interrupt: e.approved.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key}
+	a := &e.approved
+	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key}
+	if a.asked == "" {
+		intent.Interrupt = a.id
+		intent.Allowed = &Allowed{Address: a.place, By: a.by, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
+	}
+	return intent
 }
 
 // look finds out in the ledger what became of an effect that the journal leaves open: it was not begun, it has ended, or it is

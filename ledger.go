@@ -6,8 +6,8 @@ import (
 )
 
 // Ledger is where effects are begun when a run's own journal is not enough: where several processes may work on one run, and the database
-// itself has to see to it that nothing happens without an approval of exactly that. [Effect] uses it beside the journal, for what people approved; a run
-// has one if whoever executes it gives it one.
+// itself has to see to it that nothing happens without an approval of exactly that. [Effect] uses it beside the journal; a run has one if
+// whoever executes it gives it one.
 type Ledger interface {
 	// Begin writes down that an effect is about to happen. If it was begun before, begun is false and the line says what
 	// is known of it. Any error means that the effect must not happen now.
@@ -24,6 +24,16 @@ type Intent struct {
 	Try       int
 	// Digest names the action with its arguments, Key is what the target knows the effect by.
 	Digest, Key string
+	// Allowed is set if a policy allowed it and nobody was asked. Then Interrupt is an id that no question has.
+	Allowed *Allowed
+}
+
+// Allowed is an action that a policy allowed, as a person would have been asked for it.
+type Allowed struct {
+	Address string
+	Request ApprovalRequest
+	// By is "policy" with the name of the rule.
+	By string
 }
 
 // LedgerLine is what a ledger knows of an effect.

@@ -26,7 +26,7 @@ type RunnerConfig struct {
 	EnableStreaming bool
 	// Policy decides on actions that ask for approval. Without one a person is asked about each.
 	Policy fermata.Policy
-	// Ledger is where effects that people approved are begun, beside the run's own journal; see [fermata.Ledger].
+	// Ledger is where effects are begun, beside the run's own journal; see [fermata.Ledger].
 	Ledger fermata.Ledger
 	// Limits are what a run may use before a person is asked.
 	Limits Limits

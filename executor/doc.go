@@ -10,4 +10,11 @@
 //
 // Deciding and executing are two acts. [Executor.Run] records the decision in one short transaction. Execution is done by whoever claims the
 // run, this process or another; Run waits a moment for it, as callers like to have the outcome, and says [ErrPending] if it takes longer.
+//
+// Whatever could be secret is sealed before it reaches the store: inputs, outcomes, questions, answers, receipts, the provider's
+// names for runs, and the state of runs.
+//
+//	request.go   start, resume       worker.go   look for work, expire    keep.go     retention, export, erase
+//	answer.go    check what is said  execute.go  work on a run            keys.go     seal, reseal
+//	ask.go       show what is asked  owner.go    the right to a run       events.go   what happened, and what was answered
 package executor

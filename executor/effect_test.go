@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -31,7 +30,7 @@ type dropper struct {
 	hold    chan struct{} // each waits for it then
 }
 
-func (d *dropper) executor(t *testing.T, runs store.Runs, change func(*executor.Config)) *executor.Executor {
+func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	g := graph.New[order]("drop")
 	g.Node("drop", func(ctx context.Context, o order) (order, error) {
@@ -55,24 +54,11 @@ func (d *dropper) executor(t *testing.T, runs store.Runs, change func(*executor.
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := inproc.New(runs.Fenced(store.Lease{}), inproc.Flow(flow, inproc.FlowConfig[order]{}))
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[order]{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := executor.Config{Runs: runs, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond}
-	if change != nil {
-		change(&config)
-	}
-	e, err := executor.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return executorOf(t, runs, p, change)
 }
 
 func decision(id, verb string) executor.Request {

@@ -21,15 +21,32 @@ var (
 	// ErrInUse says that the state key belongs to a run that began with something else.
 	ErrInUse = errors.New("executor: the state key is in use")
 
+	// ErrOver says that the run is not alive any more.
+	ErrOver = errors.New("executor: the run is over")
+
+	// ErrNotParked says that nobody has to look at this run.
+	ErrNotParked = errors.New("executor: the run is not parked")
+
 	// ErrReused says that a resume id was used for another decision.
 	ErrReused = errors.New("executor: the resume id was used for another decision")
 
-	// ErrPending says that what was asked for is recorded and under way. Ask again, with the same resume id.
+	// ErrPending says that what was asked for is recorded and under way; see [PendingError].
 	ErrPending = errors.New("executor: under way")
 
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
+
+	// ErrKey says that the box does not open what is in the store: its key is another one.
+	ErrKey = errors.New("executor: the key is not the one of this store")
 )
+
+// PendingError says that what was asked for is recorded and under way. Ask again, with the same start or the same resume id.
+type PendingError struct{ Run, StateKey string }
+
+func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
+
+// Is reports whether target is ErrPending.
+func (e *PendingError) Is(target error) bool { return target == ErrPending }
 
 // RefusedError says why a decision was not taken. Nothing was changed by it.
 type RefusedError struct {

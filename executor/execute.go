@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -16,10 +16,39 @@ import (
 // settleTimeout is how long writing down the end of an execution may take after everything else is over.
 const settleTimeout = 30 * time.Second
 
+// flight is an execution in this process, for whoever waits for it.
+type flight struct {
+	done    chan struct{}
+	outcome fermata.Outcome // set when it is done, if it came to one
+}
+
+// launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped; then somebody else
+// takes over when the lease is over.
+func (e *Executor) launch(work *store.Work) *flight {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return nil
+	}
+	f := &flight{done: make(chan struct{})}
+	e.work.Go(func() {
+		defer close(f.done)
+		f.outcome = e.execute(work)
+	})
+	return f
+}
+
+// claim takes the run that was just decided on, if nobody else has.
+func (e *Executor) claim(ctx context.Context, run store.Run) *flight {
+	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
+	if err != nil || work == nil {
+		return nil // a worker finds it
+	}
+	return e.launch(work)
+}
+
 // execute works on a claimed run until it rests, and writes down how that ended.
-func (e *Executor) execute(work *store.Work) {
-	done := e.begins(work)
-	defer done()
+func (e *Executor) execute(work *store.Work) fermata.Outcome {
 	ctx, cancel := context.WithCancel(e.life)
 	defer cancel()
 	stop := e.renew(ctx, cancel, work.Lease)
@@ -27,30 +56,20 @@ func (e *Executor) execute(work *store.Work) {
 	stop()
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
+	var outcome fermata.Outcome
 	if err == nil {
-		err = e.settle(settle, work, result)
-	} else if !errors.Is(err, store.ErrFenced) {
-		err = errors.Join(err, e.handBack(settle, work))
+		outcome, err = e.settle(settle, work, result)
 	}
-	if err != nil {
-		// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
-		e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "fenced", errors.Is(err, store.ErrFenced))
+	if err == nil {
+		return outcome
 	}
-}
-
-// begins notes that a run is at work here, for those who wait for it.
-func (e *Executor) begins(work *store.Work) (done func()) {
-	key := store.Key{Account: work.Lease.Account, Run: work.Lease.Run}
-	rest := make(chan struct{})
-	e.mu.Lock()
-	e.resting[key] = rest
-	e.mu.Unlock()
-	return func() {
-		e.mu.Lock()
-		delete(e.resting, key)
-		e.mu.Unlock()
-		close(rest)
+	fenced := errors.Is(err, store.ErrFenced)
+	if !fenced {
+		e.handBack(settle, work, err)
 	}
+	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
+	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
+	return nil
 }
 
 // renew keeps the lease for as long as the execution takes, and ends the execution when somebody else has the run.
@@ -67,7 +86,7 @@ func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease s
 				return
 			case <-tick.C:
 			}
-			if err := e.config.Runs.Renew(ctx, lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
+			if err := e.store.Renew(ctx, lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
 				cancel()
 				return
 			}
@@ -80,145 +99,108 @@ func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease s
 func (e *Executor) provide(ctx context.Context, work *store.Work) (result provider.Result, err error) {
 	defer safely.Recover(&err)
 	run := work.Run
-	p := e.providers[run.Provider]
-	if p == nil {
-		return result, fmt.Errorf("%w: this process has no provider %q", ErrUnknownGraph, run.Provider)
+	if run.Attempts >= e.config.MaxAttempts {
+		return result, provider.ErrGiveUp // it may be what brings processes down
 	}
-	x := provider.Execution{Owner: &owner{e, work.Lease}}
-	if x.Run, err = e.runOf(run); err != nil {
+	p, err := e.providerOf(run)
+	if err != nil {
 		return result, err
 	}
-	if x.Input, err = e.config.Box.Open(label(run.Account, run.ID, "input"), run.Input); err != nil {
+	x := provider.Execution{Owner: &owner{e, work.Lease}, Attempt: run.Attempts}
+	if x.Run, err = e.runOf(run, e.store.Fenced(work.Lease)); err != nil {
+		return result, err
+	}
+	if x.Input, err = e.open(run.Account, store.SealedInput, run.ID, run.Input); err != nil {
 		return result, err
 	}
 	for _, i := range work.Decided {
-		if i.Verdict == store.Expired && i.Kind != fermata.Approval.Name() {
-			return lapsed(work.Decided), nil
-		}
-		data, err := e.said(run.Account, i)
-		if err != nil {
+		answer := provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
+		if answer.Data, err = e.open(run.Account, store.SealedAnswer, i.ID, i.Answer); err != nil {
 			return result, err
 		}
-		x.Answers = append(x.Answers, provider.Answer{Interrupt: i.ID, Data: data})
+		x.Answers = append(x.Answers, answer)
 	}
 	return p.Execute(ctx, x)
 }
 
-// said is a decision as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no.
-func (e *Executor) said(account string, i store.Interrupt) (json.RawMessage, error) {
-	if i.Verdict == store.Expired {
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale", By: i.By, At: i.At})
-	}
-	return e.config.Box.Open(label(account, i.ID, "answer"), i.Answer)
+// runOf names a run for its provider.
+func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, error) {
+	ref, err := e.open(run.Account, store.SealedRef, run.ID, run.Ref)
+	return provider.Run{
+		Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: &sealedState{state, e},
+	}, err
 }
-
-// lapsed is the end of a run that waited for an answer which did not come: there is none that could be given in its place.
-func lapsed(decided []store.Interrupt) provider.Result {
-	result := provider.Result{Rest: provider.Failed{Code: "expired", Message: "nobody answered in time"}}
-	for _, i := range decided {
-		result.Applied = append(result.Applied, i.ID)
-	}
-	return result
-}
-
-// runOf names the run for its provider.
-func (e *Executor) runOf(run store.Run) (provider.Run, error) {
-	ref, err := e.config.Box.Open(label(run.Account, run.ID, "ref"), run.Ref)
-	return provider.Run{Account: run.Account, ID: run.ID, Ref: string(ref), Graph: run.Graph}, err
-}
-
-// label binds a sealed value to its place.
-func label(account, id, what string) string { return fmt.Sprintf("%q/%q/%s", account, id, what) }
 
 // settle gives the run back, with what it came to.
-func (e *Executor) settle(ctx context.Context, work *store.Work, result provider.Result) error {
+func (e *Executor) settle(ctx context.Context, work *store.Work, result provider.Result) (fermata.Outcome, error) {
 	run := work.Run
-	rest := store.Rest{Applied: result.Applied}
-	var outcome fermata.Outcome
-	switch r := result.Rest.(type) {
-	case provider.Completed:
-		rest.Status = store.Completed
-		outcome = fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}
-	case provider.Failed:
-		rest.Status = store.Failed
-		outcome = fermata.Failed{Run: run.ID, Code: r.Code, Message: r.Message}
-	case provider.Waiting:
-		rest.Status = store.Waiting
-		waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
-		for _, q := range r.Questions {
-			shown, err := e.show(run, q)
-			if err != nil {
-				return err
-			}
-			rest.Open = append(rest.Open, shown)
-			waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
+	rest := store.Rest{Status: store.Waiting}
+	for _, i := range work.Decided {
+		if slices.Contains(result.Applied, questionID(i.ID)) {
+			rest.Applied = append(rest.Applied, i.ID)
 		}
-		outcome = waiting
+	}
+	outcome, err := e.came(work, result.Rest, &rest)
+	if err != nil {
+		return nil, err
+	}
+	switch outcome.(type) {
+	case fermata.Completed:
+		rest.Status = store.Completed
+	case fermata.Failed:
+		rest.Status, rest.Open = store.Failed, nil
+	case fermata.NeedsInput:
 	}
 	data, err := json.Marshal(outcome)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rest.Outcome = e.config.Box.Seal(label(run.Account, run.ID, "outcome"), data)
-	status, err := e.config.Runs.Rest(ctx, work.Lease, rest)
+	rest.Outcome = e.seal(run.Account, store.SealedOutcome, run.ID, data)
+	status, err := e.store.Rest(ctx, work.Lease, rest)
 	if status == store.Ready {
 		e.nudge()
 	}
-	return err
+	if err == nil && len(rest.Applied) < len(work.Decided) {
+		return nil, nil // it is not what all who decided wait for
+	}
+	return outcome, err
+}
+
+// came says what a rest is for those outside.
+func (e *Executor) came(work *store.Work, came provider.Rest, rest *store.Rest) (fermata.Outcome, error) {
+	run := work.Run
+	switch r := came.(type) {
+	case provider.Completed:
+		return fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}, nil
+	case provider.Failed:
+		return failed(run, r.Code, r.Message), nil
+	case provider.Waiting:
+		if len(r.Questions) == 0 {
+			return failed(run, "bad_question", "the run waits, and nobody knows for what"), nil
+		}
+		return e.ask(work, r.Questions, rest)
+	}
+	return failed(run, "bad_provider", "the provider came back with nothing"), nil
+}
+
+func failed(run store.Run, code, message string) fermata.Failed {
+	return fermata.Failed{Run: run.ID, Code: code, Message: message}
 }
 
 // handBack lets others try: the execution could not be finished, and it is not the run's fault. After a stop they may at once.
-func (e *Executor) handBack(ctx context.Context, work *store.Work) error {
-	var delay time.Duration
-	if e.life.Err() == nil {
-		delay = min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)
+func (e *Executor) handBack(ctx context.Context, work *store.Work, why error) {
+	release := store.Release{Delay: min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)}
+	later, hasTime := errors.AsType[*provider.RetryError](why)
+	switch {
+	case errors.Is(why, provider.ErrGiveUp):
+		release = store.Release{Park: true}
+		e.config.Log.Error("a run is parked until somebody looks at it", "run", work.Run.ID, "attempts", work.Run.Attempts)
+	case e.life.Err() != nil:
+		release.Delay = 0
+	case hasTime:
+		release.Delay = later.After
 	}
-	return e.config.Runs.Release(ctx, work.Lease, delay)
-}
-
-// owner is the right to a run, as its provider sees it.
-type owner struct {
-	executor *Executor
-	lease    store.Lease
-}
-
-func (o *owner) SetRef(ctx context.Context, ref string) error {
-	sealed := o.executor.config.Box.Seal(label(o.lease.Account, o.lease.Run, "ref"), []byte(ref))
-	return o.executor.config.Runs.SetRef(ctx, o.lease, sealed)
-}
-
-func (o *owner) Checkpoints() store.Checkpoints { return o.executor.config.Runs.Fenced(o.lease) }
-
-func (o *owner) Ledger() fermata.Ledger { return o }
-
-// Begin writes down that an effect is about to happen. The store refuses it if nobody approved exactly this, or the run has another owner.
-func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
-	line, begun, err := o.executor.config.Runs.Begin(ctx, o.lease, store.NewEffect{
-		Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key,
-	})
-	if err != nil {
-		return fermata.LedgerLine{}, false, err
+	if err := e.store.Release(ctx, work.Lease, release); err != nil && !errors.Is(err, store.ErrFenced) {
+		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", work.Run.ID)
 	}
-	receipt, err := o.executor.config.Box.Open(label(o.lease.Account, intent.Interrupt, "receipt"), line.Receipt)
-	known := fermata.LedgerLine{State: fermata.EffectBegun, Receipt: receipt, Error: line.Error}
-	switch line.State {
-	case store.Succeeded:
-		known.State = fermata.EffectSucceeded
-	case store.Faulted:
-		known.State = fermata.EffectFailed
-	case store.Started, store.Indeterminate:
-	}
-	return known, begun, err
-}
-
-// End writes down how an effect ended.
-func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
-	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded}
-	if line.State == fermata.EffectFailed {
-		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything
-	}
-	end.Receipt = o.executor.config.Box.Seal(label(o.lease.Account, intent.Interrupt, "receipt"), line.Receipt)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	return o.executor.config.Runs.End(ctx, end)
 }

@@ -17,8 +17,8 @@ import (
 
 // Config says how an executor works.
 type Config struct {
-	// Runs is where the state of runs is kept.
-	Runs      store.Runs
+	// Store is where everything is kept that must outlive a process.
+	Store     store.Store
 	Providers []provider.Provider
 	// Box seals what must not be readable in the store.
 	Box Box
@@ -34,48 +34,57 @@ type Config struct {
 	Wait time.Duration
 	// Timeout is how long a question may be open. The default is 24 h; a negative one is for ever.
 	Timeout time.Duration
+	// MaxAttempts is how often an execution is tried before the run is parked for somebody to look at it. The default is 25.
+	MaxAttempts int
+	// Retention is how long a run is kept after it is over. The default is for ever.
+	Retention time.Duration
 	// Log gets what operators should know. The default is slog.Default.
 	Log *slog.Logger
 }
 
-// Box seals values. A sealed value opens only under its label.
-type Box interface {
-	Seal(label string, data []byte) []byte
-	Open(label string, sealed []byte) ([]byte, error)
+func (c *Config) check() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("executor: Config.Store is missing")
+	case c.Box == nil:
+		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
+	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0:
+		return errors.New("executor: only Config.Timeout may be negative")
+	}
+	c.Owner = cmp.Or(c.Owner, ident.Random("exec"))
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
+	c.Workers = cmp.Or(c.Workers, 4)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Wait = cmp.Or(c.Wait, 5*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return nil
 }
 
 // Executor executes runs. Make one with New; Start lets it look for work, Stop ends it.
 type Executor struct {
 	config    Config
+	store     store.Store
 	providers map[string]provider.Provider
+	changes   hub // what the store hints at
 
 	life context.Context // ends when the executor is stopped
 	kill context.CancelFunc
 	work sync.WaitGroup
+	wake chan struct{} // there may be work
 
 	mu      sync.Mutex
 	stopped bool
 	started bool
-	resting map[store.Key]chan struct{} // closed when the run comes to rest in this process
-	wake    chan struct{}               // there may be work
 }
 
-// New makes an executor.
+// New makes an executor. It returns ErrKey if the box has not the key with which the store was filled.
 func New(config Config) (*Executor, error) {
-	switch {
-	case config.Runs == nil:
-		return nil, errors.New("executor: Config.Runs is missing")
-	case config.Box == nil:
-		return nil, errors.New("executor: Config.Box is missing: without a key nothing can be kept")
+	if err := config.check(); err != nil {
+		return nil, err
 	}
-	config.Owner = cmp.Or(config.Owner, ident.Random("exec"))
-	config.Lease = cmp.Or(config.Lease, 15*time.Second)
-	config.Workers = cmp.Or(config.Workers, 4)
-	config.Poll = cmp.Or(config.Poll, time.Second)
-	config.Wait = cmp.Or(config.Wait, 5*time.Second)
-	config.Timeout = cmp.Or(config.Timeout, 24*time.Hour)
-	config.Log = cmp.Or(config.Log, slog.Default())
-	e := &Executor{config: config, providers: make(map[string]provider.Provider), resting: make(map[store.Key]chan struct{}), wake: make(chan struct{}, 1)}
+	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), wake: make(chan struct{}, 1)}
 	for _, p := range config.Providers {
 		if e.providers[p.Name()] != nil {
 			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
@@ -83,7 +92,22 @@ func New(config Config) (*Executor, error) {
 		e.providers[p.Name()] = p
 	}
 	e.life, e.kill = context.WithCancel(context.Background())
+	if err := e.checkKey(e.life); err != nil {
+		e.kill()
+		return nil, err
+	}
 	return e, nil
+}
+
+// Graphs lists what can be run, by graph id.
+func (e *Executor) Graphs() map[string]provider.Graph {
+	all := make(map[string]provider.Graph)
+	for name, p := range e.providers {
+		for _, g := range p.Graphs() {
+			all[name+":"+g.Name] = g
+		}
+	}
+	return all
 }
 
 // graph finds the provider of a graph id, and the graph's name there.
@@ -101,7 +125,16 @@ func (e *Executor) graph(id string) (provider.Provider, string, error) {
 	return nil, "", fmt.Errorf("%w: %q", ErrUnknownGraph, id)
 }
 
-// Start lets the executor look for work: runs that became ready, runs whose owner died, questions that are over their deadline.
+// providerOf finds the provider of a run.
+func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
+	if p := e.providers[run.Provider]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("%w: this process has no provider %q", ErrUnknownGraph, run.Provider)
+}
+
+// Start lets the executor look for work: runs that became ready, runs whose owner died, questions that are over their deadline, runs that
+// were kept long enough.
 func (e *Executor) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,9 +146,12 @@ func (e *Executor) Start() {
 		e.work.Go(e.seek)
 	}
 	e.work.Go(e.sweep)
+	if e.config.Retention > 0 {
+		e.work.Go(e.retain)
+	}
 }
 
-// Stop takes no more work, waits for what is under way until ctx ends, and then lets go of it: another process takes over. It may
+// Stop takes no more work, waits for what is under way until ctx ends, and then lets go of it: another process takes over at once. It may
 // be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
 	e.mu.Lock()
@@ -133,6 +169,7 @@ func (e *Executor) Stop(ctx context.Context) error {
 	}
 	e.kill()
 	<-done
+	e.changes.wait()
 	return nil
 }
 
@@ -141,81 +178,4 @@ func (e *Executor) closing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stopped
-}
-
-// nudge wakes one idle worker.
-func (e *Executor) nudge() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
-
-// idle waits until there may be work.
-func (e *Executor) idle() {
-	timer := time.NewTimer(e.config.Poll)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-e.wake:
-		e.nudgeOthers()
-	case <-e.life.Done():
-	}
-}
-
-// nudgeOthers passes the end on: one nudge wakes one worker.
-func (e *Executor) nudgeOthers() {
-	if e.closing() {
-		e.nudge()
-	}
-}
-
-// seek looks for runs to execute.
-func (e *Executor) seek() {
-	for !e.closing() {
-		work, err := e.config.Runs.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
-		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("claiming work", "err", err)
-		}
-		if work == nil {
-			e.idle()
-			continue
-		}
-		e.execute(work)
-	}
-}
-
-// sweep lets questions expire. A clock that jumps must not empty an inbox: what the store's clock says has to agree with how much time has
-// passed here.
-func (e *Executor) sweep() {
-	var guard clockGuard
-	for !e.closing() {
-		now, err := e.config.Runs.Now(e.life)
-		if err == nil && guard.trusts(now, time.Now()) {
-			var expired []store.Interrupt
-			if expired, err = e.config.Runs.Expire(e.life, 100); len(expired) > 0 {
-				e.nudge()
-			}
-		}
-		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("expiring questions", "err", err)
-		}
-		e.idle()
-	}
-}
-
-// clockGuard compares the store's clock with the monotonic one of this process.
-type clockGuard struct{ store, here time.Time }
-
-// maxDrift is how far the two may differ between two looks.
-const maxDrift = 5 * time.Second
-
-func (g *clockGuard) trusts(store, here time.Time) bool {
-	before := *g
-	g.store, g.here = store, here
-	if before.here.IsZero() {
-		return true
-	}
-	drift := store.Sub(before.store) - here.Sub(before.here)
-	return drift.Abs() <= maxDrift
 }

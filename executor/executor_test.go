@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -99,36 +98,13 @@ func reviewFlow(t *testing.T, w *world) *graph.Flow[review] {
 	return flow
 }
 
-func testBox(t *testing.T) *box.Box {
-	t.Helper()
-	b, err := box.New(box.Key{1, 2, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func newExecutor(t *testing.T, runs *memory.Runs, w *world, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
-	p, err := inproc.New(runs, inproc.Flow(reviewFlow(t, w), inproc.FlowConfig[review]{Content: func(s review) string { return s.Draft }}))
+	p, err := inproc.New(inproc.Flow(reviewFlow(t, w), inproc.FlowConfig[review]{Content: func(s review) string { return s.Draft }}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := executor.Config{Runs: runs, Providers: nil, Box: testBox(t), Poll: 5 * time.Millisecond}
-	config.Providers = append(config.Providers, p)
-	if change != nil {
-		change(&config)
-	}
-	e, err := executor.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return executorOf(t, runs, p, change)
 }
 
 func start(t *testing.T, e *executor.Executor, key string) fermata.NeedsInput {

@@ -8,6 +8,8 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/store"
@@ -21,11 +23,15 @@ type Provider interface {
 	// Graphs lists what can be run.
 	Graphs() []Graph
 
+	// Capabilities says what it cannot do, so that nobody counts on it.
+	Capabilities() Capabilities
+
 	// Execute takes a run as far as it gets: from its start if it has not begun, on from where it is otherwise, with the answers
 	// that are new to it. It may be called again with answers that it has seen; they count once.
 	//
-	// An error means that the execution could not be finished and may be tried again. What the run itself came to, a failure
-	// too, is a Result.
+	// An error means that the execution could not be finished and may be tried again: after a while of the executor's choice, or when a
+	// [*RetryError] says, or, with [ErrGiveUp], not before somebody has looked at it. What the run itself came to, a failure too, is
+	// a Result.
 	Execute(ctx context.Context, execution Execution) (Result, error)
 
 	// Check returns an answer as it will be delivered, or an error, a *fermata.AnswerError, that says why it does not fit its
@@ -36,12 +42,23 @@ type Provider interface {
 	Delete(ctx context.Context, run Run) error
 }
 
+// Capabilities is what a provider can do beyond starting a run and answering its question.
+type Capabilities struct {
+	// Parallel: several questions of a run may be open at once, and be answered one by one.
+	Parallel bool
+	// Effects: effects are begun in the owner's ledger. Without it, what the run does outside is its own affair.
+	Effects bool
+}
+
 // Run names a run.
 type Run struct {
 	Account string
-	// ID is the executor's id of the run. Ref is the provider's own, as it was given to [Owner.SetRef]; empty before that.
-	ID, Ref string
-	Graph   string
+	// ID is the executor's id of the run, StateKey the handle that its callers use. Ref is the provider's own, as it was given to
+	// [Owner.SetRef]; empty before that.
+	ID, StateKey, Ref string
+	Graph             string
+	// State is where a provider that has no place of its own keeps the run's state. Only the owner of the run can save.
+	State store.Checkpoints
 }
 
 // Graph is something that can be run.
@@ -58,25 +75,44 @@ type Execution struct {
 	Run     Run
 	Input   json.RawMessage
 	Answers []Answer
+	// Attempt counts, from 0, how often it was tried since the run came to rest.
+	Attempt int
 	Owner   Owner
 }
 
-// Answer is a person's word, or the clock's, on one question.
+// Answer is a person's word on one question, or the clock's.
 type Answer struct {
 	// Interrupt is the id of the question.
 	Interrupt string
-	Data      json.RawMessage
+	// Data is what was said; nil if the question is Expired: nobody said anything in time.
+	Data    json.RawMessage
+	Expired bool
+	// By and At say who decided, and when.
+	By string
+	At time.Time
 }
 
 // Owner is the executor's right to the run, for as long as it lasts. The context of the execution ends with it.
 type Owner interface {
 	// SetRef writes down how the provider calls the run. It is to be called before anything happens that must not happen twice.
 	SetRef(ctx context.Context, ref string) error
-	// Checkpoints is where a provider that has no place of its own keeps the run's state. Saves of a former owner are refused.
-	Checkpoints() store.Checkpoints
 	// Ledger is where effects are begun.
 	Ledger() fermata.Ledger
 }
+
+// RetryError says when an execution may be tried again.
+type RetryError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// ErrGiveUp says that it makes no sense to try again before somebody has looked at what is wrong.
+var ErrGiveUp = errors.New("provider: given up")
 
 // Result is how far an execution has come.
 type Result struct {
@@ -115,4 +151,6 @@ type Question struct {
 	fermata.Envelope
 	// AnswerSchema is the JSON Schema of the answer; nil if anything will do.
 	AnswerSchema json.RawMessage
+	// Timeout is how long it may be open; 0 leaves that to the executor.
+	Timeout time.Duration
 }

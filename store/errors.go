@@ -25,4 +25,7 @@ var (
 
 	// ErrNotApproved says that no decision approves exactly this effect. Nothing was begun.
 	ErrNotApproved = errors.New("store: no approval for this effect")
+
+	// ErrAlive says that the run is not over. Nothing was deleted.
+	ErrAlive = errors.New("store: the run is not over")
 )

@@ -16,17 +16,21 @@ import (
 //	            ▼        │                       ▼  │
 //	waiting ──Decide──▶ ready ◀──Rest: decided──running ──Rest──▶ waiting
 //	   │         Expire    ▲        meanwhile      │  ▲
-//	   │                   └── End ───────── parked  └── Claim: the lease is over
+//	   │                   └─ End, Retry ─ parked ◀┘  └── Claim: the lease is over
 //	   └──────────────┴──── Cancel ────┴───────────┴─────▶ cancelled, superseded
 //
 // An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
 // run no longer asks. An effect is started, and then succeeded, failed or (nobody knows) indeterminate.
 type Runs interface {
-	// Create begins a run, owned by whoever creates it. It returns ErrExists if a run of that state key is alive.
+	// Create begins a run, owned by whoever creates it. It returns ErrExists if a run of that state key is alive, or if one was created
+	// since the caller looked: NewRun.After is not the newest any more.
 	Create(ctx context.Context, run NewRun) (Lease, error)
 
 	// Get returns the newest run of a state key, or ErrNotFound.
 	Get(ctx context.Context, account, stateKey string) (Run, error)
+
+	// List returns runs of an account, the newest first, without what is sealed in them.
+	List(ctx context.Context, account string, filter Filter) ([]Run, error)
 
 	// Claim takes a run that has something to do: one that is ready, and not delayed, or, if there is none, one whose owner's lease is over.
 	// With a run id it looks at that run alone. It returns nil if there is nothing to do.
@@ -43,9 +47,13 @@ type Runs interface {
 	// doubt any more, becomes ready instead. It returns what the run is now, or ErrFenced.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
 
-	// Release gives a run back undone: it becomes ready, but not before the delay is over, and its attempts are counted. Nothing
-	// else changes. It returns ErrFenced.
-	Release(ctx context.Context, lease Lease, delay time.Duration) error
+	// Release gives a run back undone, and counts the attempt. It becomes ready, but not before the delay is over; or parked, if
+	// somebody has to look at it first. Nothing else changes. It returns ErrFenced.
+	Release(ctx context.Context, lease Lease, release Release) error
+
+	// Retry makes a parked run ready, with no attempts counted: somebody has looked at it. It returns ErrNotFound if no run of that
+	// state key is parked.
+	Retry(ctx context.Context, account, stateKey string) (Run, error)
 
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
@@ -61,7 +69,8 @@ type Runs interface {
 
 	// Begin writes down that an effect is about to happen. It returns ErrFenced; or ErrNotApproved if no decision approves
 	// exactly this; or, with begun false, the line that is there already: then the effect must not be called as if it were
-	// new.
+	// new. What a policy allows is written down with it, as a decision of the policy; if the question was asked already,
+	// it is up to people, and this is ErrNotApproved.
 	Begin(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
 
 	// End writes down how an effect ended. It needs no lease: whoever did it must be able to say so. A run that is parked for
@@ -123,7 +132,7 @@ type Run struct {
 	// Owner and Until are set while it is running.
 	Owner string
 	Until time.Time
-	// Attempts counts how often it was released since it came to rest.
+	// Attempts counts how often it was released or taken over since it came to rest.
 	Attempts         int
 	Created, Updated time.Time
 }
@@ -131,11 +140,13 @@ type Run struct {
 // NewRun is a run to be created.
 type NewRun struct {
 	Account, ID, StateKey string
-	Provider, Graph       string
-	Ref, Input            []byte
-	InputDigest           string
-	Owner                 string
-	Lease                 time.Duration
+	// After is the generation of the newest run of this state key; 0 if there is none.
+	After           int
+	Provider, Graph string
+	Ref, Input      []byte
+	InputDigest     string
+	Owner           string
+	Lease           time.Duration
 }
 
 // Lease is the right to write for a run. Only its fence counts: it is good until somebody else gets a higher one.
@@ -150,6 +161,30 @@ type Claim struct {
 	Lease time.Duration
 	// Account and Run, if given, name the only run that is wanted.
 	Account, Run string
+}
+
+// Release says how a run is given back undone.
+type Release struct {
+	// Delay is how long nobody should try.
+	Delay time.Duration
+	// Park leaves it until somebody calls Retry.
+	Park bool
+}
+
+// Filter says which runs are wanted.
+type Filter struct {
+	// Status, if given, lists the states that are wanted; Provider and Graph, if given, the only ones.
+	Status          []Status
+	Provider, Graph string
+	// Before, if it is not zero, is the place of the last run of the page before. Limit is the size of the page, 1000 at most; 0 is 100.
+	Before RunPlace
+	Limit  int
+}
+
+// RunPlace is where a run stands in a list: by the time it was created, and of those of one time by its id.
+type RunPlace struct {
+	Created time.Time
+	ID      string
 }
 
 // Work is a run that was claimed.
@@ -290,6 +325,16 @@ type NewEffect struct {
 	Digest    string
 	// Key is what the target knows the effect by.
 	Key string
+	// Allowed is set if nobody was asked because a policy allows it. Then Interrupt is an id that was never asked.
+	Allowed *Allowed
+}
+
+// Allowed is the word of a policy.
+type Allowed struct {
+	Address, Kind string
+	Data          []byte // what would have been asked, sealed by the caller
+	// By names the policy and its rule.
+	By string
 }
 
 // EffectState is where an effect stands.

@@ -34,14 +34,14 @@ func (g *agentGraph) describe() (provider.Graph, error) {
 	return provider.Graph{Name: g.config.Agent.Name(), Description: g.config.Agent.Description(), Input: schema.TextFor[conversation]()}, nil
 }
 
-func (g *agentGraph) runner(o place) (*agent.Runner, error) {
+func (g *agentGraph) runner(run provider.Run, ledger fermata.Ledger) (*agent.Runner, error) {
 	config := g.config
-	config.Store, config.Account, config.Ledger = o.checkpoints, o.run.Account, o.ledger
+	config.Store, config.Account, config.Ledger = run.State, run.Account, ledger
 	return agent.NewRunner(config)
 }
 
-func (g *agentGraph) execute(ctx context.Context, e provider.Execution, o place) (provider.Result, error) {
-	runner, err := g.runner(o)
+func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	runner, err := g.runner(e.Run, e.Owner.Ledger())
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -71,8 +71,11 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
 		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
 	}
-	answers := &agent.ResumeParams{Targets: open(e.Answers, saved.Interrupts)}
-	return last(runner.ResumeWithParams(ctx, e.Run.ID, answers, agent.TakeOver())) // the executor's fence says that it may
+	answers, err := open(e.Answers, saved.Interrupts)
+	if err != nil {
+		return agent.Finished{}, err
+	}
+	return last(runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
 }
 
 // last is what the events came to.
@@ -92,10 +95,10 @@ func last(events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error)
 	return end, err
 }
 
-func (g *agentGraph) check(ctx context.Context, interrupt string, answer json.RawMessage, o place) (json.RawMessage, error) {
-	runner, err := g.runner(o)
+func (g *agentGraph) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	runner, err := g.runner(run, nil)
 	if err != nil {
 		return nil, err
 	}
-	return runner.CheckAnswer(ctx, o.run.ID, interrupt, answer)
+	return runner.CheckAnswer(ctx, run.ID, interrupt, answer)
 }

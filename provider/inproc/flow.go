@@ -41,16 +41,16 @@ func (g *flowGraph[S]) describe() (provider.Graph, error) {
 	return provider.Graph{Name: g.config.Name, Description: g.config.Description, Input: schema.TextFor[S]()}, nil
 }
 
-func (g *flowGraph[S]) options(o place) []graph.Option {
-	list := []graph.Option{graph.WithStore(o.checkpoints), graph.WithAccount(o.run.Account), graph.WithLedger(o.ledger)}
+func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
+	list := []graph.Option{graph.WithStore(run.State), graph.WithAccount(run.Account)}
 	if g.config.Policy != nil {
 		list = append(list, graph.WithPolicy(g.config.Policy))
 	}
 	return list
 }
 
-func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution, o place) (provider.Result, error) {
-	state, err := g.advance(ctx, e, g.options(o))
+func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger())))
 	return rest(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(state)
 		done := provider.Completed{Output: output, FinishReason: "end"}
@@ -76,10 +76,14 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
 		return saved.State, nil
 	}
-	ctx = fermata.BatchResumeWithData(ctx, open(e.Answers, saved.Interrupts))
+	answers, err := open(e.Answers, saved.Interrupts)
+	if err != nil {
+		return state, err
+	}
+	ctx = fermata.BatchResumeWithData(ctx, answers)
 	return g.flow.Resume(ctx, e.Run.ID, append(options, graph.TakeOver())...) // the executor's fence says that it may
 }
 
-func (g *flowGraph[S]) check(ctx context.Context, interrupt string, answer json.RawMessage, o place) (json.RawMessage, error) {
-	return g.flow.CheckAnswer(ctx, o.run.ID, interrupt, answer, g.options(o)...)
+func (g *flowGraph[S]) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	return g.flow.CheckAnswer(ctx, run.ID, interrupt, answer, g.options(run)...)
 }

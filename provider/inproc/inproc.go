@@ -1,6 +1,6 @@
 // Package inproc is the provider that executes runs with our own engine, in this process: graphs and agents.
 //
-//	p, err := inproc.New(checkpoints,
+//	p, err := inproc.New(
 //		inproc.Flow(review, inproc.FlowConfig[Review]{Description: "Has a draft reviewed."}),
 //		inproc.Agent(agent.RunnerConfig{Agent: clerk}),
 //	)
@@ -15,7 +15,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Name is the word before the colon of a graph id.
@@ -25,29 +24,20 @@ var _ provider.Provider = (*Provider)(nil)
 
 // Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
 type Provider struct {
-	checkpoints store.Checkpoints
-	graphs      map[string]Graph
-	order       []string
+	graphs map[string]Graph
+	order  []string
 }
 
 // Graph is a graph or an agent that can be run by name; [Flow] and [Agent] make one.
 type Graph interface {
 	describe() (provider.Graph, error)
-	execute(ctx context.Context, e provider.Execution, o place) (provider.Result, error)
-	check(ctx context.Context, interrupt string, answer json.RawMessage, o place) (json.RawMessage, error)
+	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
+	check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
 }
 
-// place is where the state of a run is.
-type place struct {
-	checkpoints store.Checkpoints
-	ledger      fermata.Ledger // nil where nothing is executed
-	run         provider.Run
-}
-
-// New makes a provider. checkpoints is where runs are read from when nobody executes them; whoever does writes through its
-// right to the run.
-func New(checkpoints store.Checkpoints, graphs ...Graph) (*Provider, error) {
-	p := &Provider{checkpoints: checkpoints, graphs: make(map[string]Graph)}
+// New makes a provider of graphs, each with a name of its own.
+func New(graphs ...Graph) (*Provider, error) {
+	p := &Provider{graphs: make(map[string]Graph)}
 	var errs []error
 	for _, g := range graphs {
 		d, err := g.describe()
@@ -64,6 +54,11 @@ func New(checkpoints store.Checkpoints, graphs ...Graph) (*Provider, error) {
 
 // Name is "inproc".
 func (p *Provider) Name() string { return Name }
+
+// Capabilities are all that there are.
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Parallel: true, Effects: true}
+}
 
 // Graphs lists the graphs, in the order in which they were given.
 func (p *Provider) Graphs() []provider.Graph {
@@ -89,7 +84,7 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return g.execute(ctx, e, place{e.Owner.Checkpoints(), e.Owner.Ledger(), e.Run})
+	return g.execute(ctx, e)
 }
 
 // Check looks at an answer; see [provider.Provider].
@@ -98,25 +93,43 @@ func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string
 	if err != nil {
 		return nil, err
 	}
-	return g.check(ctx, interrupt, answer, place{p.checkpoints, nil, run})
+	return g.check(ctx, run, interrupt, answer)
 }
 
-// Delete forgets a run; see [provider.Provider].
-func (p *Provider) Delete(ctx context.Context, run provider.Run) error {
-	return p.checkpoints.Delete(ctx, store.Key{Account: run.Account, Run: run.ID})
-}
+// Delete has nothing to do: whatever is known of a run is in its state, which goes with it.
+func (p *Provider) Delete(context.Context, provider.Run) error { return nil }
+
+// errLapsed says that a run waited for an answer which did not come, and has no way to go on without.
+var errLapsed = errors.New("inproc: nobody answered in time")
 
 // open keeps those answers whose questions are open. The others were taken by an execution that died before it could say so.
-func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) map[string]any {
+func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[string]any, error) {
 	targets := make(map[string]any)
 	for _, answer := range answers {
 		for _, ic := range waiting {
-			if ic.ID == answer.Interrupt {
-				targets[answer.Interrupt] = answer.Data
+			if ic.ID != answer.Interrupt {
+				continue
 			}
+			data, err := said(answer, ic.Kind)
+			if err != nil {
+				return nil, err
+			}
+			targets[answer.Interrupt] = data
 		}
 	}
-	return targets
+	return targets, nil
+}
+
+// said is an answer as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no; on any
+// other question there is none that could be given in the place of an answer.
+func said(answer provider.Answer, kind string) (json.RawMessage, error) {
+	if !answer.Expired {
+		return answer.Data, nil
+	}
+	if kind != fermata.Approval.Name() {
+		return nil, errLapsed
+	}
+	return json.Marshal(fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale", By: answer.By, At: answer.At})
 }
 
 // rest says how far an execution has come.
@@ -163,7 +176,7 @@ func code(err error) string {
 	if _, panicked := errors.AsType[*graph.PanicError](err); panicked {
 		return "panic"
 	}
-	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
+	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired || errors.Is(err, errLapsed) {
 		return "expired"
 	}
 	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
@@ -179,6 +192,9 @@ func code(err error) string {
 func message(err error) string {
 	if node, ok := errors.AsType[*graph.NodeError](err); ok {
 		return "the run failed at " + node.Address.String()
+	}
+	if errors.Is(err, errLapsed) {
+		return "nobody answered in time"
 	}
 	return "the run failed"
 }

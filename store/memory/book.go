@@ -14,7 +14,9 @@ type book struct {
 	runs    map[store.Key]*bookedRun
 	resumes map[resumeKey]*bookedResume
 	effects map[effectKey]*store.Effect
+	once    map[string][]byte
 	ready   int64 // counts how often a run became ready, for the order of claims
+	log     chronicle
 }
 
 type bookedRun struct {
@@ -22,6 +24,8 @@ type bookedRun struct {
 	asked   []*store.Interrupt // in the order in which they became visible
 	readyAt int64
 	delayed time.Time // it is ready, but not before that
+	held    bool      // it is parked, and only Retry ends that
+	events  int64     // how many it has
 }
 
 type resumeKey struct{ account, actor, id string }
@@ -43,7 +47,10 @@ type effectKey struct {
 }
 
 func newBook() book {
-	return book{runs: make(map[store.Key]*bookedRun), resumes: make(map[resumeKey]*bookedResume), effects: make(map[effectKey]*store.Effect)}
+	return book{
+		runs: make(map[store.Key]*bookedRun), resumes: make(map[resumeKey]*bookedResume), effects: make(map[effectKey]*store.Effect),
+		once: make(map[string][]byte),
+	}
 }
 
 // newest is the newest run of a state key, or nil.
@@ -61,22 +68,27 @@ func (b *book) create(now time.Time, n store.NewRun) (store.Lease, error) {
 	if n.ID == "" || n.StateKey == "" {
 		return store.Lease{}, store.ErrKey
 	}
-	generation := 1
+	newest := 0
 	if last := b.newest(n.Account, n.StateKey); last != nil {
 		if last.Status.Alive() {
 			return store.Lease{}, store.ErrExists
 		}
-		generation = last.Generation + 1
+		newest = last.Generation
+	}
+	if newest != n.After {
+		return store.Lease{}, store.ErrExists
 	}
 	key := store.Key{Account: n.Account, Run: n.ID}
 	if b.runs[key] != nil {
 		return store.Lease{}, store.ErrExists
 	}
-	b.runs[key] = &bookedRun{Run: store.Run{
-		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: generation, Provider: n.Provider, Graph: n.Graph,
+	run := &bookedRun{Run: store.Run{
+		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: n.After + 1, Provider: n.Provider, Graph: n.Graph,
 		Ref: n.Ref, Input: n.Input, InputDigest: n.InputDigest, Status: store.Running, Fence: 1, Owner: n.Owner, Until: now.Add(n.Lease),
 		Created: now, Updated: now,
 	}}
+	b.runs[key] = run
+	b.note(now, run, store.EventCreated, "")
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, nil
 }
 
@@ -96,6 +108,9 @@ func (b *book) claim(now time.Time, c store.Claim) *store.Work {
 	takenOver := best.Status == store.Running
 	best.Status, best.Owner, best.Until, best.Updated = store.Running, c.Owner, now.Add(c.Lease), now
 	best.Fence++
+	if takenOver {
+		best.Attempts++
+	}
 	work := &store.Work{Lease: store.Lease{Account: best.Account, Run: best.ID, Fence: best.Fence}, Run: best.Run, TakenOver: takenOver}
 	for _, i := range best.asked {
 		if i.State == store.Decided && !i.Applied {
@@ -144,21 +159,24 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 			}
 		}
 	}
-	run.show(now, rest.Open)
+	b.show(now, run, rest.Open)
 	run.Outcome, run.Attempts = rest.Outcome, 0
+	b.note(now, run, store.EventKind(rest.Status), "")
 	b.settle(now, run, rest.Status)
 	return run.Status, nil
 }
 
 // show makes what is asked visible, and withdraws what is asked no longer.
-func (run *bookedRun) show(now time.Time, open []store.NewInterrupt) {
+func (b *book) show(now time.Time, run *bookedRun, open []store.NewInterrupt) {
 	for _, i := range run.asked {
 		still := slices.ContainsFunc(open, func(n store.NewInterrupt) bool { return n.ID == i.ID })
 		if i.State == store.Pending && !still {
 			i.State = store.Withdrawn
+			b.note(now, run, store.EventWithdrawn, i.ID)
 		}
 		if i.State == store.Withdrawn && still {
 			i.State = store.Pending
+			b.note(now, run, store.EventAsked, i.ID)
 		}
 	}
 	for _, n := range open {
@@ -170,6 +188,7 @@ func (run *bookedRun) show(now time.Time, open []store.NewInterrupt) {
 			i.Deadline = now.Add(n.Timeout)
 		}
 		run.asked = append(run.asked, i)
+		b.note(now, run, store.EventAsked, i.ID)
 	}
 }
 
@@ -188,19 +207,35 @@ func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 // wake makes a run ready.
 func (b *book) wake(now time.Time, run *bookedRun) {
 	b.ready++
-	run.Status, run.readyAt, run.delayed, run.Updated = store.Ready, b.ready, time.Time{}, now
+	run.Status, run.readyAt, run.delayed, run.held, run.Updated = store.Ready, b.ready, time.Time{}, false, now
+	b.log.touch(run)
 }
 
-func (b *book) release(now time.Time, lease store.Lease, delay time.Duration) error {
+func (b *book) release(now time.Time, lease store.Lease, r store.Release) error {
 	run, err := b.owned(lease)
 	if err != nil {
 		return err
 	}
-	run.Owner, run.Until = "", time.Time{}
+	run.Owner, run.Until, run.Updated = "", time.Time{}, now
 	run.Attempts++
+	if r.Park {
+		run.Status, run.held = store.Parked, true
+		b.note(now, run, store.EventParked, "")
+		return nil
+	}
 	b.wake(now, run)
-	run.delayed = now.Add(delay)
+	run.delayed = now.Add(r.Delay)
 	return nil
+}
+
+func (b *book) retry(now time.Time, account, stateKey string) (store.Run, error) {
+	run := b.newest(account, stateKey)
+	if run == nil || run.Status != store.Parked {
+		return store.Run{}, store.ErrNotFound
+	}
+	run.Attempts = 0
+	b.wake(now, run)
+	return run.Run, nil
 }
 
 func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
@@ -225,6 +260,9 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 	if receipt.Result == store.Accepted {
 		for _, answer := range d.Answers {
 			i := run.find(answer.Interrupt)
+			if i.State != store.Decided { // or it is the second answer to the same, of which the last counts
+				b.note(now, run, store.EventDecided, i.ID)
+			}
 			i.State, i.Verdict, i.Final, i.Answer = store.Decided, answer.Verdict, answer.Final, answer.Data
 			i.By, i.Via, i.Source, i.At, i.ResumeID = d.Actor, d.Via, store.Person, now, d.ResumeID
 		}
@@ -266,50 +304,6 @@ func (run *bookedRun) refusal(now time.Time, answer store.Answer) store.Result {
 	return store.Accepted
 }
 
-func (b *book) begin(now time.Time, lease store.Lease, n store.NewEffect) (store.Effect, bool, error) {
-	run, err := b.owned(lease)
-	if err != nil {
-		return store.Effect{}, false, err
-	}
-	i := run.find(n.Interrupt)
-	if i == nil || i.State != store.Decided || i.Verdict != store.Approve || i.Final == "" || i.Final != n.Digest {
-		return store.Effect{}, false, store.ErrNotApproved
-	}
-	key := effectKey{lease.Account, n.Interrupt, n.Number}
-	if line := b.effects[key]; line != nil {
-		return *line, false, nil
-	}
-	line := &store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started, Started: now}
-	b.effects[key] = line
-	return *line, true, nil
-}
-
-func (b *book) end(now time.Time, end store.EffectEnd) error {
-	line := b.effects[effectKey{end.Account, end.Interrupt, end.Number}]
-	if line == nil {
-		return store.ErrNotFound
-	}
-	if line.State != store.Started && line.State != store.Indeterminate {
-		return nil
-	}
-	line.State, line.Receipt, line.Error, line.Ended = end.State, end.Receipt, end.Error, now
-	run := b.runs[store.Key{Account: line.Account, Run: line.Run}]
-	if run.Status == store.Parked && !b.doubtful(run) {
-		b.wake(now, run)
-	}
-	return nil
-}
-
-// doubtful reports whether the run has an effect of which nobody knows whether it happened.
-func (b *book) doubtful(run *bookedRun) bool {
-	for key, line := range b.effects {
-		if key.account == run.Account && line.Run == run.ID && (line.State == store.Indeterminate || line.State == store.Started) {
-			return true
-		}
-	}
-	return false
-}
-
 func (b *book) expire(now time.Time, limit int) []store.Interrupt {
 	var due []*store.Interrupt
 	for _, run := range b.runs {
@@ -323,7 +317,9 @@ func (b *book) expire(now time.Time, limit int) []store.Interrupt {
 	var expired []store.Interrupt
 	for _, i := range due[:min(limit, len(due))] {
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, "clock", now
-		if run := b.runs[store.Key{Account: i.Account, Run: i.Run}]; run.Status == store.Waiting {
+		run := b.runs[store.Key{Account: i.Account, Run: i.Run}]
+		b.note(now, run, store.EventExpired, i.ID)
+		if run.Status == store.Waiting {
 			b.wake(now, run)
 		}
 		expired = append(expired, *i)
@@ -336,8 +332,9 @@ func (b *book) cancel(now time.Time, account, stateKey string, as store.Status) 
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
 	}
-	run.show(now, nil)
-	run.Status, run.Owner, run.Until, run.Updated = as, "", time.Time{}, now
+	b.show(now, run, nil)
+	run.Status, run.Owner, run.Until, run.held, run.Updated = as, "", time.Time{}, false, now
 	run.Fence++
+	b.note(now, run, store.EventKind(as), "")
 	return run.Run, nil
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Runs = (*Runs)(nil)
+var _ store.Store = (*Runs)(nil)
 
-// Runs keeps the runs of an executor in memory, with their checkpoints. Make one with NewRuns.
+// Runs keeps the runs of an executor in memory, with their checkpoints and everything else. Make one with NewRuns.
 type Runs struct {
 	*Store
 	clock func() time.Time
 	book  book // guarded by the lock of Store
+	hints hints
 }
 
-// NewRuns returns an empty store of runs. A nil clock is time.Now.
+// NewRuns returns an empty store of runs, which is all of [store.Store]. A nil clock is time.Now.
 func NewRuns(clock func() time.Time) *Runs {
 	if clock == nil {
 		clock = time.Now
@@ -32,7 +33,10 @@ func do[T any](ctx context.Context, r *Runs, fn func(b *book, now time.Time) (T,
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fn(&r.book, r.clock())
+	result, err := fn(&r.book, r.clock())
+	r.hints.tell(r.book.log.touched)
+	r.book.log.touched = nil
+	return result, err
 }
 
 // Create begins a run; see [store.Runs].
@@ -48,6 +52,11 @@ func (r *Runs) Get(ctx context.Context, account, stateKey string) (store.Run, er
 		}
 		return store.Run{}, store.ErrNotFound
 	})
+}
+
+// List returns runs of an account; see [store.Runs].
+func (r *Runs) List(ctx context.Context, account string, filter store.Filter) ([]store.Run, error) {
+	return do(ctx, r, func(b *book, _ time.Time) ([]store.Run, error) { return b.list(account, filter), nil })
 }
 
 // Claim takes a run that has something to do; see [store.Runs].
@@ -82,9 +91,14 @@ func (r *Runs) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (st
 }
 
 // Release gives a run back undone; see [store.Runs].
-func (r *Runs) Release(ctx context.Context, lease store.Lease, delay time.Duration) error {
-	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) { return struct{}{}, b.release(now, lease, delay) })
+func (r *Runs) Release(ctx context.Context, lease store.Lease, release store.Release) error {
+	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) { return struct{}{}, b.release(now, lease, release) })
 	return err
+}
+
+// Retry makes a parked run ready; see [store.Runs].
+func (r *Runs) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
+	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.retry(now, account, stateKey) })
 }
 
 // Decide records a decision; see [store.Runs].

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -12,6 +13,11 @@ func TestCheckpoints(t *testing.T) {
 	storetest.Checkpoints(t, func(*testing.T) store.Checkpoints { return memory.New() })
 }
 
-func TestRuns(t *testing.T) {
-	storetest.Runs(t, func(*testing.T) store.Runs { return memory.NewRuns(nil) })
+func TestStore(t *testing.T) {
+	storetest.Store(t, func(*testing.T) store.Store { return memory.NewRuns(nil) })
+}
+
+// The reference is the same as itself: this is a test of the comparison.
+func TestReference(t *testing.T) {
+	storetest.Reference(t, func(_ *testing.T, clock func() time.Time) store.Store { return memory.NewRuns(clock) })
 }

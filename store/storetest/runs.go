@@ -24,7 +24,16 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Claim_TakesWhatIsReadyInOrder", testClaimOrder},
 		{"Claim_OneRunOnRequest", testClaimOne},
 		{"Claim_NothingWhileTheLeaseIsGood", testClaimLease},
+		{"Claim_CountsReleasesAndTakeovers", testAttempts},
 		{"Release_GivesBackUndone", testRelease},
+		{"Release_UntilTheDelayIsOver", testDelay},
+		{"Release_ParksUntilSomebodyRetries", testPark},
+		{"Release_ParkingIsOverWithTheRetry", testParkAgain},
+		{"Retry_OnlyWhatIsParked", testRetry},
+		{"List_TheNewestFirstWithoutWhatIsSealed", testList},
+		{"List_OnlyWhatIsWanted", testListFilter},
+		{"List_InPages", testListPages},
+		{"List_AHundredUnlessSaid", testListLimit},
 		{"I16_EveryWriteOfAFencedOwnerIsRefused", testFenced},
 		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testRestShows},
 		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
@@ -37,11 +46,17 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Decide_SaysWhyNot", testRefusals},
 		{"I4_NoEffectWithoutAnApproveOfExactlyThis", testNotApproved},
 		{"I4_AnEffectIsBegunOnce", testBegunOnce},
+		{"I4_WhatAPolicyAllowsIsItsDecision", testAllowed},
+		{"I4_APolicyAllowsExactlyThis", testAllowedElse},
+		{"I4_APolicyHasNoSayInWhatWasAsked", testAllowedAsked},
+		{"Begin_WhatIsAllowedIsNobodysWork", testAllowedStays},
+		{"Concurrent_WhatIsAllowedIsBegunOnce", testAllowedRace},
 		{"I17_WhatWasSaidBeforeARunIsParkedWakesIt", testEndBeforePark},
 		{"End_NeedsNoLeaseAndWakesAParkedRun", testEndWakes},
 		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
 		{"I11_ExpiryNeverApproves", testExpiry},
 		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
+		{"Cancel_EndsWhatIsParked", testCancelParked},
 		{"I8_AccountsDoNotReachEachOther", testRunAccounts},
 		{"Concurrent_ARunHasOneOwnerAtATime", testOneOwner},
 	} {
@@ -221,6 +236,12 @@ func testGenerations(t *testing.T, d *desk) {
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"
+	for _, wrong := range []int{0, 2, -1} { // whoever says so has not looked, or long ago
+		next.After = wrong
+		_, err = d.runs.Create(d.ctx(), next)
+		d.wants(err, store.ErrExists)
+	}
+	next.After = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
@@ -283,7 +304,7 @@ func testClaimLease(t *testing.T, d *desk) {
 func testRelease(t *testing.T, d *desk) {
 	d.waiting("r", "i1", "i2")
 	d.gets(approve("r", "1", "i1"), store.Accepted)
-	d.must(d.runs.Release(d.ctx(), d.claimed("w", "r").Lease, time.Hour))
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "r").Lease, store.Release{Delay: time.Hour}))
 	d.is("r", store.Ready)
 	if work := d.claim("w"); work != nil {
 		t.Fatalf("claimed %+v, which is delayed", work)
@@ -293,12 +314,12 @@ func testRelease(t *testing.T, d *desk) {
 	}
 	d.waiting("s", "j")
 	d.gets(approve("s", "2", "j"), store.Accepted)
-	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, 0))
+	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, store.Release{}))
 	work := d.claimed("w", "s")
 	if work.Run.Attempts != 1 || len(work.Decided) != 1 {
 		t.Errorf("the work is %+v", work)
 	}
-	d.must(d.runs.Release(d.ctx(), work.Lease, 0))
+	d.must(d.runs.Release(d.ctx(), work.Lease, store.Release{}))
 	work = d.claimed("w", "s")
 	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("k"), Applied: []string{"j"}})
 	d.must(err)
@@ -318,7 +339,7 @@ func testFenced(t *testing.T, d *desk) {
 	now := d.claimed("b", "r").Lease
 	d.wants(d.runs.Renew(d.ctx(), old, aWhile), store.ErrFenced)
 	d.wants(d.runs.SetRef(d.ctx(), old, []byte("x")), store.ErrFenced)
-	d.wants(d.runs.Release(d.ctx(), old, 0), store.ErrFenced)
+	d.wants(d.runs.Release(d.ctx(), old, store.Release{}), store.ErrFenced)
 	_, err := d.runs.Rest(d.ctx(), old, store.Rest{Status: store.Completed, Applied: []string{"i"}})
 	d.wants(err, store.ErrFenced)
 	_, _, err = d.runs.Begin(d.ctx(), old, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})

@@ -1,0 +1,131 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// A provider may ask again under an id that was answered: the code that asked did not like the answer, or uses one id for one question after
+// the other. A decision is for ever, so what is asked again is visible under an id of its own: "int_1", "int_1~2", "int_1~3".
+const again = "~"
+
+// questionID is the provider's id of a visible one.
+func questionID(visible string) string {
+	id, number, ok := cutLast(visible)
+	if !ok || number < 2 {
+		return visible
+	}
+	return id
+}
+
+// nextID is what a question is visible as when it is asked once more.
+func nextID(visible string) string {
+	id, number, ok := cutLast(visible)
+	if !ok || number < 2 {
+		id, number = visible, 1
+	}
+	return id + again + strconv.Itoa(number+1)
+}
+
+func cutLast(visible string) (id string, number int, ok bool) {
+	i := strings.LastIndex(visible, again)
+	if i < 0 {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(visible[i+len(again):])
+	return visible[:i], number, err == nil
+}
+
+// visible finds the id under which a question is visible: the one that it has, if it is open; a new one, if that was answered in this execution.
+func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string) string {
+	for _, known := range open {
+		if questionID(known.ID) != q.ID {
+			continue
+		}
+		if slices.Contains(applied, known.ID) {
+			return nextID(known.ID)
+		}
+		return known.ID
+	}
+	return q.ID
+}
+
+// ask makes questions visible.
+func (e *Executor) ask(work *store.Work, questions []provider.Question, rest *store.Rest) (fermata.Outcome, error) {
+	run := work.Run
+	before, err := e.lastOpen(run)
+	if err != nil {
+		return nil, err
+	}
+	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
+	for _, q := range questions {
+		if questionID(q.ID) != q.ID {
+			return failed(run, "bad_question", fmt.Sprintf("the question at %s has an id that is reserved", q.Address)), nil
+		}
+		if len(q.Data) > fermata.MaxData {
+			return failed(run, "question_too_large", fmt.Sprintf("what %s shows has %d bytes; %d are allowed", q.Address, len(q.Data), fermata.MaxData)), nil
+		}
+		q.ID = visible(q, before, rest.Applied)
+		shown, err := e.show(run, q)
+		if err != nil {
+			return nil, err
+		}
+		rest.Open = append(rest.Open, shown)
+		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
+	}
+	return waiting, nil
+}
+
+// lastOpen is what the run waited for when it rested last.
+func (e *Executor) lastOpen(run store.Run) ([]fermata.OpenInterrupt, error) {
+	if run.Outcome == nil {
+		return nil, nil
+	}
+	outcome, err := e.openOutcome(run.Account, run.ID, run.Outcome)
+	if err != nil {
+		return nil, err
+	}
+	if waiting, ok := outcome.(fermata.NeedsInput); ok {
+		return waiting.Interrupts, nil
+	}
+	return nil, nil
+}
+
+// show is what becomes visible of a question.
+func (e *Executor) show(run store.Run, q provider.Question) (store.NewInterrupt, error) {
+	shown := store.NewInterrupt{
+		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Schema: q.AnswerSchema, Shown: ShownDigest(q.Envelope),
+		Data: e.seal(run.Account, store.SealedData, q.ID, q.Data), Timeout: e.timeout(q.Timeout),
+	}
+	if q.Kind == fermata.Approval.Name() {
+		var asked fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &asked); err != nil {
+			return shown, err
+		}
+		shown.Action = asked.Digest
+	}
+	return shown, nil
+}
+
+// ShownDigest names what a person was shown. An answer that carries it is refused if the question is another one.
+func ShownDigest(shown fermata.Envelope) string { return digest(shown.Kind, shown.Data) }
+
+// timeout is how long a question may be open: as long as it says itself, but not longer than any.
+func (e *Executor) timeout(own time.Duration) time.Duration {
+	limit := e.config.Timeout
+	switch {
+	case limit < 0:
+		return max(own, 0)
+	case own <= 0:
+		return limit
+	}
+	return min(own, limit)
+}

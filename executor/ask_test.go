@@ -1,0 +1,194 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// even is a number of which the schema does not know everything that Go wants.
+type even int
+
+func (e *even) UnmarshalJSON(data []byte) error {
+	var n int
+	if err := json.Unmarshal(data, &n); err != nil {
+		return err
+	}
+	if n%2 != 0 {
+		return fmt.Errorf("%d is odd", n)
+	}
+	*e = even(n)
+	return nil
+}
+
+type transfer struct {
+	Amount even `json:"amount"`
+}
+
+// transferring moves an amount when a person says so.
+func transferring(t *testing.T, moved *atomic.Int64) provider.Provider {
+	return single(t, "transfer", inproc.FlowConfig[transfer]{}, func(ctx context.Context, s transfer) (transfer, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[transfer]{Name: "transfer", Args: s, ArgsSchema: json.RawMessage(`{"type":"object"}`)})
+		if err != nil {
+			return s, err
+		}
+		_, err = fermata.Effect(ctx, yes, func(_ context.Context, args transfer, _ string) (string, error) {
+			moved.Add(int64(args.Amount))
+			return "moved", nil
+		})
+		return yes.Args(), err
+	})
+}
+
+func approveWith(id, interrupt, value string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: "t-1", ResumeID: id, Actor: "ann", Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
+}
+
+// The answer was accepted, and then the code that asked cannot use it. A decision is for ever; so the question is asked anew.
+func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	var moved atomic.Int64
+	e := executorOf(t, runs, transferring(t, &moved), nil)
+	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":2}`)).Interrupts[0]
+	for n, want := range []string{first.ID + "~2", first.ID + "~3"} {
+		odd := approveWith(want, strings.TrimSuffix(fmt.Sprintf("%s~%d", first.ID, n+1), "~1"), `{"verb":"approve","args":{"amount":3}}`)
+		again := waits(t, mustRun(t, e, odd)).Interrupts
+		if len(again) != 1 || again[0].ID != want || string(again[0].Data) != string(first.Data) {
+			t.Fatalf("it asks %+v", again)
+		}
+	}
+	_, err := e.Run(t.Context(), approveWith("late", first.ID, `{"verb":"reject"}`))
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.AlreadyDecided {
+		t.Errorf("a word on the first question: %v", err)
+	}
+	outcome := mustRun(t, e, approveWith("good", first.ID+"~3", `{"verb":"approve","args":{"amount":4}}`))
+	if done := completed(t, outcome); string(done.Output) != `{"amount":4}` || moved.Load() != 4 {
+		t.Errorf("it came to %s and moved %d", done.Output, moved.Load())
+	}
+	effects := known(t, runs, "t-1").Effects
+	if len(effects) != 1 || effects[0].Interrupt != first.ID+"~3" || effects[0].State != store.Succeeded {
+		t.Errorf("the ledger has %+v", effects)
+	}
+}
+
+func TestAsk_APersonCannotLetAQuestionExpireNorSpeakForAnother(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	var moved atomic.Int64
+	e := executorOf(t, runs, transferring(t, &moved), nil)
+	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":2}`)).Interrupts[0]
+	_, err := e.Run(t.Context(), approveWith("1", first.ID, `{"verb":"expire"}`))
+	if _, bad := errors.AsType[*fermata.AnswerError](err); !bad {
+		t.Errorf("expire: %v", err)
+	}
+	failedWith(t, mustRun(t, e, approveWith("2", first.ID, `{"verb":"reject","by":"bob"}`)), "rejected")
+	if i := known(t, runs, "t-1").Interrupts[0]; i.By != "ann" || i.Verdict != store.Reject {
+		t.Errorf("it was decided as %+v", i)
+	}
+}
+
+func TestI4_WhatAPolicyAllowsIsInTheLedgerAsItsDecision(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	var done atomic.Int64
+	policy := fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+		return fermata.Ruling{Verdict: fermata.Allow, Rule: "small"}, nil
+	})
+	p := single(t, "spend", inproc.FlowConfig[note]{Policy: policy}, func(ctx context.Context, n note) (note, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[note]{Name: "spend", Args: n})
+		if err != nil {
+			return n, err
+		}
+		_, err = fermata.Effect(ctx, yes, func(context.Context, note, string) (string, error) {
+			done.Add(1)
+			return "ok", nil
+		})
+		return n, err
+	})
+	completed(t, began(t, executorOf(t, runs, p, nil), "s-1", "inproc:spend", `{"text":"tea"}`))
+	history := known(t, runs, "s-1")
+	if done.Load() != 1 || len(history.Effects) != 1 || len(history.Interrupts) != 1 {
+		t.Fatalf("done %d times; %+v", done.Load(), history)
+	}
+	i, f := history.Interrupts[0], history.Effects[0]
+	if i.Source != store.Policy || i.By != "policy small" || i.Verdict != store.Approve || i.Final != f.Digest || f.Interrupt != i.ID || f.State != store.Succeeded {
+		t.Errorf("%+v\n%+v", i, f)
+	}
+}
+
+type words struct {
+	Left  string `json:"left"`
+	Right string `json:"right"`
+}
+
+// pair asks two people for one word each.
+func pair(t *testing.T) provider.Provider {
+	t.Helper()
+	word := fermata.NewKind[string, string]("word-of-" + t.Name())
+	ask := func(name string, field func(*words) *string) graph.Func[words] {
+		return func(ctx context.Context, s words) (words, error) {
+			said, err := word.Ask(ctx, "what says "+name+"?")
+			*field(&s) = said
+			return s, err
+		}
+	}
+	g := graph.New[words]("pair")
+	g.Node("left", ask("left", func(s *words) *string { return &s.Left }))
+	g.Node("right", ask("right", func(s *words) *string { return &s.Right }))
+	for _, name := range []string{"left", "right"} {
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[words]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	e := executorOf(t, runs, pair(t), nil)
+	open := waits(t, began(t, e, "p-1", "inproc:pair", `{"left":"","right":""}`)).Interrupts
+	if len(open) != 2 {
+		t.Fatalf("it asks %+v", open)
+	}
+	said := func(who string, i fermata.OpenInterrupt) executor.Request {
+		return executor.Request{Account: "acme", StateKey: "p-1", ResumeID: "of " + who, Actor: who, Targets: map[string]executor.Answer{
+			i.ID: {Value: json.RawMessage(`"` + who + `"`), Shown: executor.ShownDigest(i.Envelope)},
+		}}
+	}
+	one := executor.Request{Account: "acme", StateKey: "p-1", ResumeID: "which", Actor: "ann", Value: json.RawMessage(`"ann"`)}
+	if _, err := e.Run(t.Context(), one); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("a value for one of two: %v", err)
+	}
+	left := waits(t, mustRun(t, e, said("ann", open[1]))).Interrupts
+	if len(left) != 1 || left[0].ID != open[0].ID {
+		t.Fatalf("then it asks %+v", left)
+	}
+	wrong := said("bob", open[0])
+	wrong.Targets[open[0].ID] = executor.Answer{Value: json.RawMessage(`"bob"`), Shown: "something else"}
+	_, err := e.Run(t.Context(), wrong)
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Mismatch {
+		t.Errorf("an answer to what was not shown: %v", err)
+	}
+	seen := said("bob", open[0])
+	seen.ResumeID = "of bob, who looked again"
+	if done := completed(t, mustRun(t, e, seen)); string(done.Output) != `{"left":"bob","right":"ann"}` && string(done.Output) != `{"left":"ann","right":"bob"}` {
+		t.Errorf("it came to %s", done.Output)
+	}
+}

@@ -1,0 +1,111 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Follow returns what happens to a run, from behind an event on, as it happens. It ends after the run is over, and when ctx ends.
+func (e *Executor) Follow(ctx context.Context, account, stateKey string, after int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		run, err := e.find(ctx, account, stateKey)
+		if err != nil {
+			yield(store.Event{}, err)
+			return
+		}
+		changed, stop := e.changes.subscribe(e, store.Key{Account: account, Run: run.ID})
+		defer stop()
+		for {
+			events, err := e.store.Events(ctx, account, run.ID, after, 0)
+			if err != nil {
+				yield(store.Event{}, err)
+				return
+			}
+			for _, event := range events {
+				if !yield(event, nil) || event.Kind.Final() {
+					return
+				}
+				after = event.Number
+			}
+			if len(events) == 0 && !e.pause(ctx, changed) {
+				return
+			}
+		}
+	}
+}
+
+// pause waits for a change, or until it is time to look by itself. It reports whether to go on.
+func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
+	timer := time.NewTimer(e.config.Poll)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-e.life.Done():
+	}
+	return ctx.Err() == nil && e.life.Err() == nil
+}
+
+// Answered is a question that was answered, or not in time.
+type Answered struct {
+	Run       string          `json:"runId"`
+	StateKey  string          `json:"stateKey"`
+	Graph     string          `json:"graphId"`
+	Interrupt string          `json:"interrupt"`
+	Kind      string          `json:"kind"`
+	Expired   bool            `json:"expired,omitempty"`
+	Answer    json.RawMessage `json:"answer,omitempty"`
+	By        string          `json:"by,omitempty"`
+	At        time.Time       `json:"at"`
+}
+
+// Answers returns what was answered in an account behind a cursor, in order and each once, and the cursor for the next call; "" is the
+// beginning. It is for agents that rather ask than be called. A page may be empty although there is more: it is over when the cursor stays.
+func (e *Executor) Answers(ctx context.Context, account, after string, limit int) ([]Answered, string, error) {
+	events, next, err := e.store.Feed(ctx, account, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	var list []Answered
+	for _, event := range events {
+		if event.Kind != store.EventDecided && event.Kind != store.EventExpired {
+			continue
+		}
+		answered, known, err := e.answered(ctx, event)
+		if err != nil {
+			return nil, "", err
+		}
+		if known {
+			list = append(list, answered)
+		}
+	}
+	return list, next, nil
+}
+
+// answered opens what an event is about. What was forgotten meanwhile is passed over, and so is what a policy decided.
+func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, bool, error) {
+	history, err := e.store.History(ctx, event.Account, event.Run)
+	if isNotFound(err) {
+		return Answered{}, false, nil
+	}
+	if err != nil {
+		return Answered{}, false, err
+	}
+	run := history.Run
+	for _, i := range history.Interrupts {
+		if i.ID != event.Interrupt || i.Source == store.Policy {
+			continue
+		}
+		answer, err := e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
+		return Answered{
+			Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind,
+			Expired: i.Verdict == store.Expired, Answer: answer, By: i.By, At: i.At,
+		}, true, err
+	}
+	return Answered{}, false, nil
+}

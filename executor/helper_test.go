@@ -1,0 +1,118 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+)
+
+func testBox(t *testing.T) *box.Box {
+	t.Helper()
+	return boxOf(t, 1)
+}
+
+// boxOf seals with the first of some keys.
+func boxOf(t *testing.T, keys ...byte) *box.Box {
+	t.Helper()
+	var all []box.Key
+	for _, k := range keys {
+		all = append(all, box.Key{k})
+	}
+	b, err := box.New(all[0], all[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// executorOf makes an executor with one provider, which looks for work often and is stopped after the test.
+func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond}
+	if change != nil {
+		change(&config)
+	}
+	e, err := executor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// single is a graph of one node.
+func single[S any](t *testing.T, name string, config inproc.FlowConfig[S], node graph.Func[S]) provider.Provider {
+	t.Helper()
+	g := graph.New[S](name)
+	g.Node("only", node)
+	g.Edge(graph.Start, "only")
+	g.Edge("only", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// began starts a run that must come to something.
+func began(t *testing.T, e *executor.Executor, key, graphID, input string) fermata.Outcome {
+	t.Helper()
+	return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: graphID, Input: json.RawMessage(input)})
+}
+
+func mustRun(t *testing.T, e *executor.Executor, request executor.Request) fermata.Outcome {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}
+
+func completed(t *testing.T, outcome fermata.Outcome) fermata.Completed {
+	t.Helper()
+	done, ok := outcome.(fermata.Completed)
+	if !ok {
+		t.Fatalf("it is not completed: %#v", outcome)
+	}
+	return done
+}
+
+// failedWith checks how a run failed.
+func failedWith(t *testing.T, outcome fermata.Outcome, code string) {
+	t.Helper()
+	if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != code {
+		t.Fatalf("it came to %#v, not to %s", outcome, code)
+	}
+}
+
+// known is everything that the store knows of a run.
+func known(t *testing.T, s store.Store, key string) store.History {
+	t.Helper()
+	run, err := s.Get(t.Context(), "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, err := s.History(t.Context(), "acme", run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history
+}

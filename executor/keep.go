@@ -1,0 +1,172 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
+// retainAtOnce is how many runs are forgotten before the next look.
+const retainAtOnce = 100
+
+// retain forgets runs that were kept long enough after they were over. A run that waits is never among them, however long it does.
+func (e *Executor) retain() {
+	for !e.closing() {
+		forgotten, err := e.forgetOld(e.life)
+		if err != nil && e.life.Err() == nil {
+			e.config.Log.Error("forgetting old runs", "err", err)
+		}
+		if forgotten < retainAtOnce {
+			e.idle(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
+		}
+	}
+}
+
+func (e *Executor) forgetOld(ctx context.Context) (int, error) {
+	now, err := e.store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	old, err := e.store.Finished(ctx, now.Add(-e.config.Retention), retainAtOnce)
+	for i, run := range old {
+		if err := e.forget(ctx, run); err != nil {
+			return i, err
+		}
+	}
+	return len(old), err
+}
+
+// forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays.
+func (e *Executor) forget(ctx context.Context, run store.Run) error {
+	p, err := e.providerOf(run)
+	if err != nil {
+		return err
+	}
+	named, err := e.runOf(run, e.store)
+	if err != nil {
+		return err
+	}
+	if err := p.Delete(ctx, named); err != nil {
+		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
+	}
+	return e.store.Forget(ctx, run.Account, run.ID)
+}
+
+// Erase ends all runs of an account and deletes everything that is known of them. It returns how many there were, also after an error; it may be
+// called again then.
+func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
+	count := 0
+	for {
+		runs, err := e.store.List(ctx, account, store.Filter{})
+		if err != nil || len(runs) == 0 {
+			return count, err
+		}
+		for _, run := range runs {
+			if err := e.erase(ctx, run); err != nil {
+				return count, err
+			}
+			count++
+		}
+	}
+}
+
+func (e *Executor) erase(ctx context.Context, run store.Run) error {
+	if run.Status.Alive() {
+		if _, err := e.store.Cancel(ctx, run.Account, run.StateKey, store.Cancelled); err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+	history, err := e.store.History(ctx, run.Account, run.ID) // a list has not what is sealed
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return e.forget(ctx, history.Run)
+}
+
+// exported is everything that is known of a run, in the clear.
+type exported struct {
+	store.History
+	Input      json.RawMessage            `json:",omitempty"`
+	Outcome    json.RawMessage            `json:",omitempty"`
+	Questions  map[string]json.RawMessage `json:",omitempty"` // by interrupt
+	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
+	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
+	Checkpoint map[string][]byte          `json:",omitempty"` // by part
+}
+
+// Export writes everything that is known of an account, a run a line, as JSON in the clear. It returns how many runs there were.
+func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
+	out := json.NewEncoder(w)
+	count := 0
+	var before store.RunPlace
+	for {
+		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
+		if err != nil || len(runs) == 0 {
+			return count, err
+		}
+		for _, run := range runs {
+			line, err := e.export(ctx, run)
+			if isNotFound(err) {
+				continue // forgotten meanwhile
+			}
+			if err == nil {
+				err = out.Encode(line)
+			}
+			if err != nil {
+				return count, err
+			}
+			count++
+		}
+		last := runs[len(runs)-1]
+		before = store.RunPlace{Created: last.Created, ID: last.ID}
+	}
+}
+
+// export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
+func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
+	history, err := e.store.History(ctx, run.Account, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
+	var errs []error
+	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
+		data, err := e.open(run.Account, what, id, *sealed)
+		errs = append(errs, err)
+		*sealed = nil
+		return data
+	}
+	x.Run.Ref = nil // the provider's own affair
+	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
+	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
+	for n := range x.Interrupts {
+		i := &x.Interrupts[n]
+		x.Questions[i.ID] = open(store.SealedData, i.ID, &i.Data)
+		x.Answers[i.ID] = open(store.SealedAnswer, i.ID, &i.Answer)
+	}
+	for n := range x.Effects {
+		f := &x.Effects[n]
+		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Number)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
+	}
+	for n := range x.Resumes {
+		x.Resumes[n].Receipt.Outcome = nil // as the run's
+	}
+	state := &sealedState{e.store, e}
+	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
+	if err == nil {
+		x.Checkpoint = checkpoint.Parts
+	} else if !isNotFound(err) {
+		errs = append(errs, err)
+	}
+	return x, errors.Join(errs...)
+}

@@ -1,0 +1,127 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Box seals values. A sealed value opens only under its label.
+type Box interface {
+	Seal(label string, data []byte) []byte
+	Open(label string, sealed []byte) ([]byte, error)
+	// Current reports whether a value is sealed with the key that Seal uses now.
+	Current(sealed []byte) bool
+}
+
+// label binds a sealed value to its place.
+func label(account string, what store.SealedWhat, id, part string) string {
+	return fmt.Sprintf("%q/%q/%s/%q", account, id, what, part)
+}
+
+func (e *Executor) seal(account string, what store.SealedWhat, id string, data []byte) []byte {
+	return e.config.Box.Seal(label(account, what, id, ""), data)
+}
+
+func (e *Executor) open(account string, what store.SealedWhat, id string, sealed []byte) ([]byte, error) {
+	data, err := e.config.Box.Open(label(account, what, id, ""), sealed)
+	if err != nil {
+		return nil, fmt.Errorf("executor: the %s of %s: %w", what, id, err)
+	}
+	return data, nil
+}
+
+// The value by which a key is known. What it says does not matter.
+const (
+	keyCheck     = "key check"
+	keyCheckText = "fermata"
+)
+
+// checkKey refuses a box whose key is not the one with which the store was filled.
+func (e *Executor) checkKey(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	place := label("", store.SealedOnce, keyCheck, "")
+	kept, err := e.store.Once(ctx, keyCheck, e.config.Box.Seal(place, []byte(keyCheckText)))
+	if err != nil {
+		return err
+	}
+	if text, err := e.config.Box.Open(place, kept); err != nil || string(text) != keyCheckText {
+		return errors.Join(ErrKey, err)
+	}
+	return nil
+}
+
+// Resealed says how far a change of keys has come.
+type Resealed struct{ Seen, Changed int64 }
+
+// resealAtOnce is how many values are looked at in one step.
+const resealAtOnce = 500
+
+// Reseal seals everything in the store with the current key of the box, while others work on it. Once it has returned, and every process
+// has the new key as its current one, older keys are needed no longer. It may be stopped and begun again at will. tell, if it is not nil, hears how
+// far it has come.
+func (e *Executor) Reseal(ctx context.Context, tell func(Resealed)) (Resealed, error) {
+	var sum Resealed
+	for after := ""; ; {
+		next, err := e.store.Reseal(ctx, after, resealAtOnce, func(v store.Sealed) ([]byte, error) {
+			sum.Seen++
+			if e.config.Box.Current(v.Data) {
+				return nil, nil
+			}
+			place := label(v.Account, v.What, v.ID, v.Part)
+			data, err := e.config.Box.Open(place, v.Data)
+			if err != nil {
+				return nil, fmt.Errorf("executor: the %s of %s: %w", v.What, v.ID, err)
+			}
+			sum.Changed++
+			return e.config.Box.Seal(place, data), nil
+		})
+		if tell != nil {
+			tell(sum)
+		}
+		if err != nil || next == "" {
+			return sum, err
+		}
+		after = next
+	}
+}
+
+// sealedState is the state of a run, sealed on its way into the store.
+type sealedState struct {
+	store.Checkpoints
+	executor *Executor
+}
+
+func (s *sealedState) label(key store.Key, part string) string {
+	return label(key.Account, store.SealedPart, key.Run, part)
+}
+
+// Load opens the parts of a checkpoint.
+func (s *sealedState) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	checkpoint, err := s.Checkpoints.Load(ctx, key)
+	if err != nil {
+		return checkpoint, err
+	}
+	for name, sealed := range checkpoint.Parts {
+		if checkpoint.Parts[name], err = s.executor.config.Box.Open(s.label(key, name), sealed); err != nil {
+			return store.Checkpoint{}, fmt.Errorf("executor: the state of %s: %w", key.Run, err)
+		}
+	}
+	return checkpoint, nil
+}
+
+// Save seals the parts of a delta.
+func (s *sealedState) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	put := make([]store.Part, len(delta.Put))
+	for i, part := range delta.Put {
+		data := part.Data
+		if data == nil {
+			data = []byte{} // a box leaves nothing as it is
+		}
+		put[i] = store.Part{Name: part.Name, Data: s.executor.config.Box.Seal(s.label(key, part.Name), data)}
+	}
+	return s.Checkpoints.Save(ctx, key, base, store.Delta{Put: put, Delete: delta.Delete})
+}

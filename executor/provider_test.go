@@ -1,0 +1,164 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// scripted is a provider that does what a test says.
+type scripted struct {
+	provider.Provider
+	executed atomic.Int64
+	execute  func(attempt int64, e provider.Execution) (provider.Result, error)
+}
+
+func (*scripted) Name() string             { return "scripted" }
+func (*scripted) Graphs() []provider.Graph { return []provider.Graph{{Name: "it"}} }
+func (s *scripted) Execute(_ context.Context, e provider.Execution) (provider.Result, error) {
+	return s.execute(s.executed.Add(1), e)
+}
+func (*scripted) Check(_ context.Context, _ provider.Run, _ string, answer json.RawMessage) (json.RawMessage, error) {
+	return answer, nil
+}
+func (*scripted) Delete(context.Context, provider.Run) error { return nil }
+
+var done = provider.Result{Rest: provider.Completed{Content: "done"}}
+
+func scriptedStart() executor.Request {
+	return executor.Request{Account: "acme", StateKey: "x-1", Graph: "scripted:it", Input: json.RawMessage(`{}`), Wait: 1000 * time.Hour}
+}
+
+func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tried []time.Duration
+		begin := time.Now()
+		p := &scripted{execute: func(n int64, e provider.Execution) (provider.Result, error) {
+			tried = append(tried, time.Since(begin))
+			if int64(e.Attempt) != n-1 {
+				t.Errorf("attempt %d is told to be %d", n-1, e.Attempt)
+			}
+			if n < 3 {
+				return provider.Result{}, &provider.RetryError{After: time.Hour, Err: errors.New("not now")}
+			}
+			return done, nil
+		}}
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { c.Poll = time.Minute })
+		e.Start()
+		completed(t, mustRun(t, e, scriptedStart()))
+		if len(tried) != 3 || tried[1] < time.Hour || tried[1] > time.Hour+2*time.Minute || tried[2] < 2*time.Hour {
+			t.Errorf("it was tried after %v", tried)
+		}
+	})
+}
+
+func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := memory.NewRuns(nil)
+		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
+			if n == 1 {
+				return provider.Result{}, provider.ErrGiveUp
+			}
+			return done, nil
+		}}
+		e := executorOf(t, runs, p, func(c *executor.Config) { c.Poll = time.Minute })
+		e.Start()
+		request := scriptedStart()
+		request.Wait = time.Hour
+		_, err := e.Run(t.Context(), request)
+		if pending, ok := errors.AsType[*executor.PendingError](err); !ok || pending.StateKey != "x-1" || p.executed.Load() != 1 {
+			t.Fatalf("%v, executed %d times", err, p.executed.Load())
+		}
+		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
+			t.Errorf("it is %s, %v", run.Status, err)
+		}
+		if err := e.Retry(t.Context(), "acme", "x-1"); err != nil {
+			t.Fatal(err)
+		}
+		completed(t, mustRun(t, e, scriptedStart()))
+		if err := e.Retry(t.Context(), "acme", "x-1"); !errors.Is(err, executor.ErrNotParked) {
+			t.Errorf("once more: %v", err)
+		}
+	})
+}
+
+// A run that brings its process down every time must not bring down one after the other for ever.
+func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := memory.NewRuns(nil)
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}
+		if _, err := runs.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "x-1", Provider: "scripted", Graph: "it", Owner: "dead", Lease: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(2 * time.Second)
+			if work, err := runs.Claim(t.Context(), store.Claim{Owner: "dead", Lease: time.Second}); err != nil || work == nil || !work.TakenOver {
+				t.Fatal(work, err)
+			}
+		}
+		e := executorOf(t, runs, p, func(c *executor.Config) { c.MaxAttempts = 5 })
+		e.Start()
+		time.Sleep(time.Minute)
+		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked || p.executed.Load() != 0 {
+			t.Errorf("it is %s after %d more executions, %v", run.Status, p.executed.Load(), err)
+		}
+	})
+}
+
+func TestExecute_APanicOfAProviderIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
+			if n == 1 {
+				panic("a secret")
+			}
+			return done, nil
+		}}
+		e := executorOf(t, memory.NewRuns(nil), p, nil)
+		e.Start()
+		completed(t, mustRun(t, e, scriptedStart()))
+	})
+}
+
+func TestExecute_SaysWhatIsWrongWithWhatAProviderAsks(t *testing.T) {
+	ask := func(q provider.Question) provider.Result {
+		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{q}}}
+	}
+	large := json.RawMessage(`"` + strings.Repeat("x", fermata.MaxData) + `"`)
+	for code, result := range map[string]provider.Result{
+		"question_too_large": ask(provider.Question{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
+		"bad_question":       ask(provider.Question{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),
+		"bad_provider":       {},
+	} {
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return result, nil }}
+		failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), code)
+	}
+	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+		return provider.Result{Rest: provider.Waiting{}}, nil
+	}}
+	failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), "bad_question")
+}
+
+// A question may have a deadline of its own, but no longer one than all.
+func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour} {
+		runs := memory.NewRuns(nil)
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Timeout: own}}}}, nil
+		}}
+		waits(t, mustRun(t, executorOf(t, runs, p, nil), scriptedStart()))
+		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created) != want {
+			t.Errorf("%v of its own: %v", own, i.Deadline.Sub(i.Created))
+		}
+	}
+}

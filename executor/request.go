@@ -1,0 +1,251 @@
+package executor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Sizes at the border, in bytes.
+const (
+	MaxInput = 1 << 20 // of the JSON that a run may begin with
+	MaxName  = 512     // of a state key, a resume id, an actor
+)
+
+// Request starts a run, or resumes it if it has a resume id.
+type Request struct {
+	// Account is whose run it is.
+	Account string
+	// StateKey is the public handle of the run. For a start it may be empty; then a new one is made.
+	StateKey string
+
+	// Graph, as "inproc:content-review", and Input are for a start. The same start can be repeated at will, and counts once.
+	Graph string
+	Input json.RawMessage
+	// StartID, if given, tells a start from another one of the same graph with the same input.
+	StartID string
+	// Supersede ends the run that has the state key, if it began with something else.
+	Supersede bool
+
+	// ResumeID is chosen by the caller: the same request with the same id can be repeated at will, and counts once.
+	ResumeID string
+	// Actor is who decides, Via how their word came here.
+	Actor, Via string
+	// Value answers the one question that is open; Targets answers questions by id.
+	Value   json.RawMessage
+	Targets map[string]Answer
+
+	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
+	Wait time.Duration
+}
+
+// Answer is a person's word on one question.
+type Answer struct {
+	Value json.RawMessage
+	// Shown is the digest of what the person saw; "" if they cannot tell.
+	Shown string
+}
+
+// Run starts or resumes a run, and returns how far it has come. If that takes too long it returns a [*PendingError]; what was asked for is
+// recorded then, and goes on. A decision that cannot be taken is a [*RefusedError], an answer that does not fit its question a
+// [*fermata.AnswerError]. Any other error that is none of this package means that nobody knows: repeat the request.
+func (e *Executor) Run(ctx context.Context, request Request) (fermata.Outcome, error) {
+	if e.closing() {
+		return nil, ErrClosed
+	}
+	if err := checkNames(request); err != nil {
+		return nil, err
+	}
+	if request.ResumeID == "" {
+		return e.start(ctx, request)
+	}
+	return e.resume(ctx, request)
+}
+
+func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome, error) {
+	p, name, err := e.graph(request.Graph)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkJSON("the input", request.Input, MaxInput); err != nil {
+		return nil, err
+	}
+	begin := store.NewRun{
+		Account: request.Account, ID: ident.Random("run"), StateKey: request.StateKey, Provider: p.Name(), Graph: name,
+		InputDigest: digest(request.Graph+"\n"+request.StartID, request.Input), Owner: e.config.Owner, Lease: e.config.Lease,
+	}
+	begin.Input = e.seal(begin.Account, store.SealedInput, begin.ID, request.Input)
+	if begin.StateKey == "" {
+		begin.StateKey = ident.Random("key")
+	} else if same, err := e.prepare(ctx, request, &begin); err != nil || same {
+		return e.again(ctx, request, err)
+	}
+	lease, err := e.store.Create(ctx, begin)
+	if errors.Is(err, store.ErrExists) { // somebody was faster; with the same, or with something else?
+		_, err = e.prepare(ctx, request, &begin)
+		return e.again(ctx, request, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	flight := e.launch(&store.Work{Lease: lease, Run: begun(begin, lease)})
+	return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
+}
+
+// prepare looks whether a start was made before, and sees to it that it can be made if not.
+func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same bool, err error) {
+	last, err := e.store.Get(ctx, begin.Account, begin.StateKey)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	begin.After = last.Generation
+	switch {
+	case last.InputDigest == begin.InputDigest:
+		return true, nil
+	case !last.Status.Alive():
+		return false, nil
+	case !request.Supersede:
+		return false, fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
+	}
+	if _, err = e.store.Cancel(ctx, begin.Account, begin.StateKey, store.Superseded); errors.Is(err, store.ErrNotFound) {
+		return false, nil // it ended by itself
+	}
+	return false, err
+}
+
+// again answers a start that was made before: with how far its run has come.
+func (e *Executor) again(ctx context.Context, request Request, err error) (fermata.Outcome, error) {
+	if err != nil {
+		return nil, err
+	}
+	run, err := e.find(ctx, request.Account, request.StateKey)
+	if err != nil {
+		return nil, err
+	}
+	return e.await(ctx, request, target{run: run.ID, stateKey: run.StateKey})
+}
+
+// begun is a run as its creator knows it.
+func begun(n store.NewRun, lease store.Lease) store.Run {
+	return store.Run{
+		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: n.After + 1, Provider: n.Provider, Graph: n.Graph,
+		Ref: n.Ref, Input: n.Input, InputDigest: n.InputDigest, Status: store.Running, Fence: lease.Fence, Owner: n.Owner,
+	}
+}
+
+func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome, error) {
+	run, err := e.find(ctx, request.Account, request.StateKey)
+	if err != nil {
+		return nil, err
+	}
+	decision := store.Decision{
+		Account: request.Account, Run: run.ID, ResumeID: request.ResumeID, Actor: request.Actor, Via: request.Via, Body: bodyDigest(request),
+	}
+	answers, bad := e.answers(ctx, run, request)
+	if bad == nil {
+		decision.Answers = answers
+	} else if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
+		return nil, bad
+	} else if err != nil {
+		return nil, errors.Join(bad, err)
+	}
+	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
+	receipt, err := e.store.Decide(ctx, decision)
+	switch {
+	case errors.Is(err, store.ErrReused):
+		return nil, ErrReused
+	case err != nil:
+		return nil, err
+	case receipt.Result != store.Accepted:
+		return nil, e.refused(ctx, run, receipt)
+	}
+	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run)})
+}
+
+func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Run, error) {
+	run, err := e.store.Get(ctx, account, stateKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return run, fmt.Errorf("%w: %q", ErrUnknownRun, stateKey)
+	}
+	return run, err
+}
+
+// Cancel ends a run. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrOver if the run is over.
+func (e *Executor) Cancel(ctx context.Context, account, stateKey string) error {
+	run, err := e.find(ctx, account, stateKey)
+	if err != nil {
+		return err
+	}
+	if _, err = e.store.Cancel(ctx, account, stateKey, store.Cancelled); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %q is %s", ErrOver, stateKey, run.Status)
+	}
+	return err
+}
+
+// Retry lets a parked run go on: somebody has looked at what stopped it. It returns ErrNotParked if nothing did.
+func (e *Executor) Retry(ctx context.Context, account, stateKey string) error {
+	run, err := e.find(ctx, account, stateKey)
+	if err != nil {
+		return err
+	}
+	if _, err = e.store.Retry(ctx, account, stateKey); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
+	}
+	e.nudge()
+	return err
+}
+
+func checkNames(r Request) error {
+	names := []struct{ what, name string }{
+		{"the account", r.Account}, {"the state key", r.StateKey}, {"the start id", r.StartID}, {"the resume id", r.ResumeID}, {"the actor", r.Actor}, {"via", r.Via},
+	}
+	for _, n := range names {
+		if len(n.name) > MaxName {
+			return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, n.what, len(n.name), MaxName)
+		}
+	}
+	return nil
+}
+
+// checkJSON refuses what is no JSON, or too much of it.
+func checkJSON(what string, data json.RawMessage, limit int) error {
+	if len(data) > limit {
+		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
+	}
+	if err := strictjson.Check(data); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
+	}
+	return nil
+}
+
+func digest(name string, data []byte) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q\n", name)
+	sum.Write(data)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// bodyDigest is the same for all repetitions of a request, and for nothing else.
+func bodyDigest(r Request) string {
+	body, err := json.Marshal(struct {
+		StateKey string
+		Value    json.RawMessage
+		Targets  map[string]Answer
+	}{r.StateKey, r.Value, r.Targets})
+	if err != nil { // no JSON: its bytes will do, and it will be refused
+		body = append([]byte(r.StateKey), r.Value...)
+	}
+	return digest("resume", body)
+}

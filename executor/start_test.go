@@ -1,0 +1,142 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+type note struct {
+	Text string `json:"text"`
+}
+
+// counting is a graph that is over at once, and counts how often it ran.
+func counting(t *testing.T, ran *atomic.Int64) provider.Provider {
+	return single(t, "count", inproc.FlowConfig[note]{}, func(_ context.Context, n note) (note, error) {
+		ran.Add(1)
+		return n, nil
+	})
+}
+
+func countStart(text string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: "count-1", Graph: "inproc:count", Input: json.RawMessage(`{"text":"` + text + `"}`)}
+}
+
+func TestStart_TheSameAgainIsTheSameRunAlsoAfterItIsOver(t *testing.T) {
+	var ran atomic.Int64
+	e := executorOf(t, memory.NewRuns(nil), counting(t, &ran), nil)
+	first := completed(t, mustRun(t, e, countStart("a")))
+	if again := completed(t, mustRun(t, e, countStart("a"))); again.Run != first.Run || ran.Load() != 1 {
+		t.Errorf("the same start made %s after %s, and ran %d times", again.Run, first.Run, ran.Load())
+	}
+	if other := completed(t, mustRun(t, e, countStart("b"))); other.Run == first.Run || ran.Load() != 2 {
+		t.Errorf("another start made %s, and there were %d runs", other.Run, ran.Load())
+	}
+	anew := countStart("b")
+	anew.StartID = "once more"
+	if third := completed(t, mustRun(t, e, anew)); third.Run == first.Run || ran.Load() != 3 {
+		t.Errorf("a start with an id of its own made %s, and there were %d runs", third.Run, ran.Load())
+	}
+}
+
+func TestStart_ManyOfTheSameAtOnceAreOneRun(t *testing.T) {
+	for range 50 {
+		var ran atomic.Int64
+		runs := memory.NewRuns(nil)
+		executors := []*executor.Executor{executorOf(t, runs, counting(t, &ran), nil), executorOf(t, runs, counting(t, &ran), nil)}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				if _, err := executors[i%2].Run(t.Context(), countStart("a")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if ran.Load() != 1 {
+			t.Fatalf("it ran %d times", ran.Load())
+		}
+	}
+}
+
+func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	e := newExecutor(t, runs, new(world), nil)
+	old := start(t, e, "demo-1")
+	request := executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true}
+	next := waits(t, mustRun(t, e, request))
+	if next.Run == old.Run {
+		t.Fatal("it is the old run")
+	}
+	if again := waits(t, mustRun(t, e, request)); again.Run != next.Run {
+		t.Errorf("the same start again superseded itself: %s after %s", again.Run, next.Run)
+	}
+	// An approval of the old one, from an inbox that was not reloaded, must not reach the new one.
+	late := executor.Request{Account: "acme", StateKey: "demo-1", ResumeID: "late", Actor: "ann", Targets: map[string]executor.Answer{
+		old.Interrupts[0].ID: {Value: json.RawMessage(`{"action":"approve"}`)},
+	}}
+	_, err := e.Run(t.Context(), late)
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Unknown {
+		t.Errorf("a late answer: %v", err)
+	}
+	if got := waits(t, mustRun(t, e, request)); got.Interrupts[0].ID != next.Interrupts[0].ID {
+		t.Errorf("the new run was changed by it: %+v", got)
+	}
+}
+
+func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
+	runs, w := memory.NewRuns(nil), &world{hold: make(chan struct{})}
+	e := newExecutor(t, runs, w, nil)
+	start(t, e, "demo-1")
+	outcome := make(chan fermata.Outcome, 1)
+	go func() {
+		o, err := e.Run(context.Background(), answer("demo-1", "1", "approve"))
+		if err != nil {
+			t.Error(err)
+		}
+		outcome <- o
+	}()
+	for w.entered.Load() == 0 { // until it is at work
+		runtime.Gosched()
+	}
+	if err := e.Cancel(t.Context(), "acme", "demo-1"); err != nil {
+		t.Fatal(err)
+	}
+	nobodyOwns(t, runs, "demo-1")
+	close(w.hold)
+	failedWith(t, <-outcome, "cancelled")
+	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.Cancelled {
+		t.Errorf("it is %s, %v", run.Status, err)
+	}
+	if err := e.Cancel(t.Context(), "acme", "demo-1"); !errors.Is(err, executor.ErrOver) {
+		t.Errorf("once more: %v", err)
+	}
+	if err := e.Cancel(t.Context(), "other", "demo-1"); !errors.Is(err, executor.ErrUnknownRun) {
+		t.Errorf("somebody else's: %v", err)
+	}
+}
+
+// nobodyOwns checks that nobody has a lease on the run.
+func nobodyOwns(t *testing.T, s store.Store, key string) {
+	t.Helper()
+	run, err := s.Get(t.Context(), "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fence := range run.Fence + 1 {
+		if err := s.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: fence}, 1); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("fence %d: %v", fence, err)
+		}
+	}
+}

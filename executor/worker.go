@@ -1,0 +1,111 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// nudge wakes one idle worker.
+func (e *Executor) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// idle waits until there may be work, or for as long as it should.
+func (e *Executor) idle(atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.wake:
+		if e.closing() {
+			e.nudge() // one nudge wakes one, and the end concerns all
+		}
+	case <-e.life.Done():
+	}
+}
+
+// seek looks for runs to execute.
+func (e *Executor) seek() {
+	for !e.closing() {
+		work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
+		if err != nil && e.life.Err() == nil {
+			e.config.Log.Error("claiming work", "err", err)
+		}
+		if work == nil {
+			e.idle(e.config.Poll)
+			continue
+		}
+		e.execute(work)
+	}
+}
+
+// expireAtOnce is how many questions expire in one transaction.
+const expireAtOnce = 100
+
+// sweep lets questions expire. A clock that jumps must not empty an inbox: what the store's clock says has to agree with how much time has
+// passed here.
+func (e *Executor) sweep() {
+	var guard clockGuard
+	for !e.closing() {
+		expired, err := e.expire(&guard)
+		if err != nil && e.life.Err() == nil {
+			e.config.Log.Error("expiring questions", "err", err)
+		}
+		if expired > 0 {
+			e.nudge()
+		}
+		if expired < expireAtOnce {
+			e.idle(e.config.Poll)
+		}
+	}
+}
+
+func (e *Executor) expire(guard *clockGuard) (int, error) {
+	now, err := e.store.Now(e.life)
+	if err != nil {
+		return 0, err
+	}
+	if !guard.trusts(now, time.Now()) {
+		e.config.Log.Error("the clock of the store has jumped: nothing expires for now", "ahead", guard.jumped)
+		return 0, nil
+	}
+	expired, err := e.store.Expire(e.life, expireAtOnce)
+	return len(expired), err
+}
+
+// clockGuard says whether the store's clock can be believed when it says that time is up. It goes by the monotonic clock of this process,
+// and in the beginning by its wall clock. After a jump it believes the store again when the clock is back, or when it has been where it is for so
+// long that somebody will have noticed.
+type clockGuard struct {
+	begun  time.Time     // of the first look, here
+	offset time.Duration // how far the store is ahead of here, as far as it is believed
+	jumped time.Duration // how far it is ahead after a jump
+	since  time.Time     // when that jump was seen; zero if there was none
+}
+
+const (
+	maxSkew  = time.Minute     // how far the two clocks may differ in the beginning
+	maxDrift = 5 * time.Second // how far they may drift apart between two looks
+	patience = time.Hour       // how long a jump is not believed
+)
+
+func (g *clockGuard) trusts(store, here time.Time) bool {
+	tolerance := maxDrift
+	if g.begun.IsZero() {
+		g.begun, tolerance = here, maxSkew
+	}
+	offset := store.Sub(g.begun.Round(0)) - here.Sub(g.begun) // the wall clock as it was, and monotonic time since
+	switch {
+	case (offset - g.offset).Abs() <= tolerance:
+		g.offset, g.since = offset, time.Time{}
+	case g.since.IsZero() || (offset-g.jumped).Abs() > maxDrift:
+		g.jumped, g.since = offset, here
+	case here.Sub(g.since) >= patience:
+		g.offset, g.since = offset, time.Time{}
+	}
+	return g.since.IsZero()
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Store is everything that an executor needs to keep.
+type Store interface {
+	Checkpoints
+	Runs
+	Events
+	Keeping
+}
+
+// Keeping is the life of what is kept, after it was written.
+type Keeping interface {
+	// Finished returns runs of all accounts that were over before a time, the longest first, without what is sealed in them but the ref.
+	Finished(ctx context.Context, before time.Time, limit int) ([]Run, error)
+
+	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, the
+	// checkpoint. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error.
+	Forget(ctx context.Context, account, run string) error
+
+	// History returns everything that is known of a run, but for the checkpoint, or ErrNotFound.
+	History(ctx context.Context, account, run string) (History, error)
+
+	// Size says how much there is.
+	Size(ctx context.Context) (Size, error)
+
+	// Vacuum gives the room of what was deleted back, as far as the database can while others use it.
+	Vacuum(ctx context.Context) error
+
+	// Reseal hands sealed values of all accounts to a function, some at a time, and keeps what that returns in their place; nil keeps the
+	// value as it is. A value that was changed meanwhile stays as it is, too: whoever changed it sealed it anew. It returns where to
+	// go on, or "" at the end. Nothing but the bytes of the values changes.
+	Reseal(ctx context.Context, after string, limit int, reseal func(Sealed) ([]byte, error)) (next string, err error)
+
+	// Once keeps a value under a name, unless there is one already, and returns the one that is kept.
+	Once(ctx context.Context, name string, value []byte) ([]byte, error)
+}
+
+// History is everything that is known of a run.
+type History struct {
+	Run        Run
+	Interrupts []Interrupt
+	Resumes    []Resume
+	Effects    []Effect
+	Events     []Event
+}
+
+// Resume is a resume id and what it was answered with.
+type Resume struct {
+	Actor, ID, Body string
+	Receipt         Receipt
+}
+
+// Size is how much there is.
+type Size struct {
+	// Bytes is what the database takes, Free how much of that is unused. Free is 0 where the database cannot say.
+	Bytes, Free int64
+	// Rows counts the rows of each table, perhaps as an estimate.
+	Rows map[string]int64
+}
+
+// Sealed is a sealed value and where it belongs.
+type Sealed struct {
+	Account string
+	What    SealedWhat
+	// ID is that of the run, of the interrupt, or the name given to Once; Part that of a part of a checkpoint.
+	ID, Part string
+	Data     []byte
+}
+
+// SealedWhat is what a sealed value is.
+type SealedWhat string
+
+// What is sealed. The comment says whose id stands with it.
+const (
+	SealedRef     SealedWhat = "ref"     // the run's
+	SealedInput   SealedWhat = "input"   // the run's
+	SealedOutcome SealedWhat = "outcome" // the run's, also for the outcome of a resume
+	SealedPart    SealedWhat = "part"    // the run's, with the name of the part
+	SealedData    SealedWhat = "data"    // the interrupt's
+	SealedAnswer  SealedWhat = "answer"  // the interrupt's
+	SealedReceipt SealedWhat = "receipt" // the interrupt's, of all effects
+	SealedOnce    SealedWhat = "once"    // the name
+)
+
+// Indexed are checkpoints that can be read without their bytes, for whoever has the bytes from elsewhere.
+type Indexed interface {
+	Checkpoints
+	// Index returns the newest checkpoint with the SHA-256 of each part, or ErrNotFound.
+	Index(ctx context.Context, key Key) (Index, error)
+	// Parts returns some parts of a version, or ErrStale if that is not the newest any more.
+	Parts(ctx context.Context, key Key, version int64, names []string) (map[string][]byte, error)
+}
+
+// Index is a checkpoint without its bytes.
+type Index struct {
+	Version int64
+	Digests map[string][32]byte
+}

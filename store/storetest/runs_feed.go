@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+func (h *house) feed(after string, limit int) ([]store.Event, string) {
+	h.t.Helper()
+	list, next, err := h.store.Feed(h.ctx(), "acme", after, limit)
+	h.must(err)
+	return list, next
+}
+
+func testFeed(t *testing.T, h *house) {
+	if list, next := h.feed("", 10); len(list) > 0 || next != "" {
+		t.Fatalf("an empty feed has %+v, and goes on at %q", list, next)
+	}
+	h.waiting("r1", "i1")
+	h.waiting("r2", "i2")
+	h.gets(approve("r1", "1", "i1"), store.Accepted)
+	want := []string{"r1 created", "r1 asked i1", "r1 waiting", "r2 created", "r2 asked i2", "r2 waiting", "r1 decided i1"}
+	for limit := 1; limit <= len(want)+1; limit++ {
+		var got []string
+		for after := ""; ; {
+			list, next := h.feed(after, limit)
+			if len(list) == 0 {
+				if next != after {
+					t.Errorf("at the end, the cursor went from %q to %q", after, next)
+				}
+				break
+			}
+			if len(list) > limit {
+				t.Fatalf("a page of %d has %d", limit, len(list))
+			}
+			for _, e := range list {
+				got = append(got, e.Run+" "+told(e))
+			}
+			after = next
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("pages of %d have %q, not %q", limit, got, want)
+		}
+	}
+	_, end := h.feed("", 0)
+	h.gets(approve("r2", "2", "i2"), store.Accepted)
+	list, _ := h.feed(end, 0)
+	if all := h.events("r2"); len(list) != 1 || !sameEvent(list[0], all[len(all)-1]) {
+		t.Errorf("what came next is %+v", list)
+	}
+}
+
+func testFeedCursor(t *testing.T, h *house) {
+	h.waiting("r", "i")
+	for _, after := range []string{"no cursor of yours", "\x00", " ", "9999999999999999999999"} {
+		list, _, err := h.store.Feed(h.ctx(), "acme", after, 0)
+		if len(list) > 0 {
+			t.Errorf("%q leads to %+v", after, list)
+		}
+		h.wants(err, store.ErrKey)
+	}
+}
+
+// testFeedWriters follows the feed while many write. A store that numbers events before they are there loses some here.
+func testFeedWriters(t *testing.T, h *house) {
+	const writers, rounds = 6, 8
+	var wg sync.WaitGroup
+	var writing atomic.Int64
+	writing.Store(writers)
+	for n := range writers {
+		wg.Go(func() {
+			defer writing.Add(-1)
+			for round := range rounds {
+				if err := writeSome(h.ctx(), h.store, fmt.Sprintf("r%d-%d", n, round)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	seen := map[string][]string{}
+	for after, last := "", false; !last; {
+		last = writing.Load() == 0
+		for {
+			list, next := h.feed(after, 7)
+			for _, e := range list {
+				seen[e.Run] = append(seen[e.Run], fmt.Sprint(e.Number, told(e)))
+			}
+			if after = next; len(list) == 0 {
+				break
+			}
+		}
+	}
+	wg.Wait()
+	for n := range writers {
+		for round := range rounds {
+			run := fmt.Sprintf("r%d-%d", n, round)
+			var want []string
+			for _, e := range h.events(run) {
+				want = append(want, fmt.Sprint(e.Number, told(e)))
+			}
+			if len(want) != 6 || !slices.Equal(seen[run], want) {
+				t.Errorf("the feed has %q of %s, and it has %q", seen[run], run, want)
+			}
+		}
+	}
+}
+
+// writeSome makes six events of a run in four transactions.
+func writeSome(ctx context.Context, s store.Store, run string) error {
+	lease, err := s.Create(ctx, newRun(run))
+	if err != nil {
+		return err
+	}
+	if _, err := s.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: questions("i-" + run)}); err != nil {
+		return err
+	}
+	if _, err := s.Decide(ctx, approve(run, run, "i-"+run)); err != nil {
+		return err
+	}
+	work, err := s.Claim(ctx, store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: run})
+	if err != nil || work == nil {
+		return fmt.Errorf("claimed %+v, %w", work, err)
+	}
+	if _, _, err := s.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "i-" + run, Number: 1, Digest: "action-i-" + run}); err != nil {
+		return err
+	}
+	_, err = s.Rest(ctx, work.Lease, store.Rest{Status: store.Completed, Applied: []string{"i-" + run}})
+	return err
+}
+
+// hinted waits for a hint at a run. A hint that may have been any run is one.
+func hinted(t *testing.T, hints <-chan store.Key, what, run string) {
+	t.Helper()
+	patience := time.NewTimer(30 * time.Second) // a test that fails should not hang
+	defer patience.Stop()
+	for {
+		select {
+		case key, open := <-hints:
+			if !open {
+				t.Fatalf("%s: the hints have ended", what)
+			}
+			if key == (store.Key{Account: "acme", Run: run}) || key == (store.Key{}) {
+				return
+			}
+		case <-patience.C:
+			t.Fatalf("%s: no hint at %s", what, run)
+		}
+	}
+}
+
+func testWatch(t *testing.T, h *house) {
+	var lease store.Lease
+	due := questions("i1", "i2", "i3")
+	due[2].Timeout = time.Millisecond
+	first, second := h.store.Watch(h.ctx()), h.store.Watch(h.ctx())
+	for n, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"Create", func() { lease = h.begin("r") }},
+		{"Rest", func() { h.rest(lease, store.Rest{Status: store.Waiting, Open: due}) }},
+		{"Decide", func() { h.gets(approve("r", "1", "i1"), store.Accepted) }},
+		{"Begin", func() { lease = h.claimed("w", "r").Lease; h.effect(lease, "i1", 1) }},
+		{"End", func() { h.end("i1", 1, store.Indeterminate) }},
+		{"Release", func() { h.release(lease, store.Release{}) }},
+		{"Release to park", func() { h.release(h.claimed("w", "r").Lease, store.Release{Park: true}) }},
+		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "key-r"); h.must(err) }},
+		{"Expire", func() {
+			h.later(2 * time.Millisecond)
+			expired, err := h.store.Expire(h.ctx(), 1)
+			h.must(err)
+			if len(expired) != 1 {
+				t.Errorf("%d expired", len(expired))
+			}
+		}},
+		{"Cancel", func() { _, err := h.store.Cancel(h.ctx(), "acme", "key-r", store.Cancelled); h.must(err) }},
+	} {
+		// When the hint at another run is here, those at this one are read: the next is from the step.
+		mark := fmt.Sprint("mark", n)
+		h.begin(mark)
+		for _, hints := range []<-chan store.Key{first, second} {
+			hinted(t, hints, "before "+step.name, mark)
+		}
+		step.do()
+		for _, hints := range []<-chan store.Key{first, second} {
+			hinted(t, hints, step.name, "r")
+		}
+	}
+}
+
+func testWatchEnds(t *testing.T, h *house) {
+	ctx, cancel := context.WithCancel(h.ctx())
+	defer cancel()
+	hints, others := h.store.Watch(ctx), h.store.Watch(h.ctx())
+	h.begin("r1")
+	hinted(t, hints, "Create", "r1")
+	cancel()
+	for range hints { // until it is closed
+	}
+	h.begin("r2")
+	hinted(t, others, "Create", "r2")
+	for range h.store.Watch(ctx) { // of one that is over already
+	}
+}
+
+// testWatchSlow has a watcher that does not look while more happens than anybody would keep for it.
+func testWatchSlow(t *testing.T, h *house) {
+	hints := h.store.Watch(h.ctx())
+	for n := range 150 {
+		h.release(h.begin(fmt.Sprint("r", n)), store.Release{Park: true})
+	}
+	h.begin("last")
+	hinted(t, hints, "after many", "last")
+}

@@ -1,0 +1,322 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// now is the time of the store's clock, when everything that happened is before it.
+func (h *house) now() time.Time {
+	h.t.Helper()
+	h.later(time.Millisecond)
+	now, err := h.store.Now(h.ctx())
+	h.must(err)
+	return now
+}
+
+func testFinished(t *testing.T, h *house) {
+	h.waiting("waiting", "i")
+	h.begin("running")
+	h.release(h.begin("parked"), store.Release{Park: true})
+	h.ready("ready")
+	h.begin("cancelled") // begun first, over last
+	h.rest(h.begin("completed"), store.Rest{Status: store.Completed, Outcome: []byte("o")})
+	foreign := newRun("failed")
+	foreign.Account = "other"
+	lease, err := h.store.Create(h.ctx(), foreign)
+	h.must(err)
+	h.rest(lease, store.Rest{Status: store.Failed, Outcome: []byte("o")})
+	between := h.now()
+	h.later(time.Millisecond)
+	for _, id := range []string{"superseded", "cancelled"} {
+		as := store.Cancelled
+		if id == "superseded" {
+			h.begin(id)
+			as = store.Superseded
+		}
+		_, err = h.store.Cancel(h.ctx(), "acme", "key-"+id, as)
+		h.must(err)
+	}
+	finished := func(before time.Time, limit int) (ids []string) {
+		list, err := h.store.Finished(h.ctx(), before, limit)
+		h.must(err)
+		for _, run := range list {
+			if run.Status.Alive() || !run.Updated.Before(before) || run.Input != nil || run.Outcome != nil || string(run.Ref) != "ref" || run.StateKey == "" {
+				t.Errorf("over before %v: %+v", before, run)
+			}
+			ids = append(ids, run.Account+" "+run.ID)
+		}
+		return ids
+	}
+	all := []string{"acme completed", "other failed", "acme superseded", "acme cancelled"}
+	now := h.now()
+	for limit := 1; limit <= 5; limit++ {
+		if got := finished(now, limit); !slices.Equal(got, all[:min(limit, 4)]) {
+			t.Errorf("the first %d are %q", limit, got)
+		}
+	}
+	if got := finished(between, 10); !slices.Equal(got, all[:2]) {
+		t.Errorf("over before the others were: %q", got)
+	}
+	first, err := h.store.Get(h.ctx(), "acme", "key-completed")
+	h.must(err)
+	if got := finished(first.Updated, 10); len(got) > 0 {
+		t.Errorf("over before the first was: %q", got)
+	}
+}
+
+func testForget(t *testing.T, h *house) {
+	h.life("r")
+	if list, err := h.store.Finished(h.ctx(), h.now(), 10); err != nil || len(list) != 1 {
+		t.Fatalf("finished are %+v, %v", list, err)
+	}
+	_, cursor := h.feed("", 0)
+	for range 2 { // the second time it is unknown
+		h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	}
+	h.gone("r")
+	if list, _ := h.feed("", 0); len(list) > 0 {
+		t.Errorf("the feed has %+v", list)
+	}
+	for name, err := range map[string]error{
+		"Resumed":   second(h.store.Resumed(h.ctx(), "acme", "ann", "r")),
+		"a refusal": second(h.store.Resumed(h.ctx(), "acme", "ann", "r refused")),
+		"Get":       second(h.store.Get(h.ctx(), "acme", "key-r")),
+		"End":       h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "r-1", Number: 1, State: store.Faulted}),
+	} {
+		if name += ":"; err == nil {
+			t.Error(name, "is still there")
+		}
+		h.wants(err, store.ErrNotFound)
+	}
+	h.lists(store.Filter{})
+	if list, err := h.store.Finished(h.ctx(), h.now(), 10); err != nil || len(list) > 0 {
+		t.Errorf("finished are %+v, %v", list, err)
+	}
+
+	h.life("r") // everything that it used can be used again
+	if run, err := h.store.Get(h.ctx(), "acme", "key-r"); err != nil || run.Generation != 1 {
+		t.Errorf("the next is %+v, %v", run, err)
+	}
+	list, _ := h.feed(cursor, 0)
+	if all := h.events("r"); !slices.EqualFunc(list, all, sameEvent) {
+		t.Errorf("behind the forgotten ones, the feed has %+v of %+v", list, all)
+	}
+}
+
+// second is the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+// gone checks that nothing is known of a run.
+func (h *house) gone(id string) {
+	h.t.Helper()
+	h.wants(second(h.store.History(h.ctx(), "acme", id)), store.ErrNotFound)
+	h.wants(second(h.store.Load(h.ctx(), store.Key{Account: "acme", Run: id})), store.ErrNotFound)
+	if list, err := h.store.Interrupts(h.ctx(), "acme", id); err != nil || len(list) > 0 {
+		h.t.Errorf("there are interrupts of %s: %+v, %v", id, list, err)
+	}
+	if list := h.events(id); len(list) > 0 {
+		h.t.Errorf("there are events of %s: %+v", id, list)
+	}
+}
+
+func testForgetOthers(t *testing.T, h *house) {
+	h.life("r")
+	h.life("other")
+	next := newRun("next")
+	next.StateKey, next.After = "key-r", 1
+	lease, err := h.store.Create(h.ctx(), next)
+	h.must(err)
+	foreign := newRun("r")
+	foreign.Account = "elsewhere"
+	_, err = h.store.Create(h.ctx(), foreign)
+	h.must(err)
+	mustSave(t, h.store, store.Key{Account: "elsewhere", Run: "r"}, 0, parts{"state": "theirs"}.delta())
+	other, elsewhere := h.history("acme", "other"), h.history("elsewhere", "r")
+
+	h.must(h.store.Forget(h.ctx(), "nobody", "r"))
+	h.history("acme", "r") // I8: nobody else can make it forgotten
+	h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	h.gone("r")
+	for _, now := range []struct {
+		account, run string
+		was          store.History
+	}{{"acme", "other", other}, {"elsewhere", "r", elsewhere}} {
+		if diff := cmp.Diff(now.was, h.history(now.account, now.run)); diff != "" {
+			t.Errorf("%s of %s:\n%s", now.run, now.account, diff)
+		}
+		mustLoad(t, h.store, store.Key{Account: now.account, Run: now.run})
+	}
+	if run, err := h.store.Get(h.ctx(), "acme", "key-r"); err != nil || run.ID != "next" || run.Generation != 2 {
+		t.Errorf("the newest run is %+v, %v", run, err)
+	}
+	h.must(h.store.Renew(h.ctx(), lease, aWhile))
+}
+
+func testForgetAlive(t *testing.T, h *house) {
+	h.begin("running")
+	h.waiting("waiting", "i")
+	h.release(h.begin("parked"), store.Release{Park: true})
+	h.ready("ready")
+	for _, id := range []string{"running", "waiting", "parked", "ready"} {
+		h.is(id, store.Status(id))
+		before := h.history("acme", id)
+		h.wants(h.store.Forget(h.ctx(), "acme", id), store.ErrAlive)
+		if diff := cmp.Diff(before, h.history("acme", id)); diff != "" {
+			t.Errorf("%s:\n%s", id, diff)
+		}
+	}
+}
+
+// testForgetRace lets people decide, workers work and somebody cancel, while others want the runs forgotten.
+func testForgetRace(t *testing.T, h *house) {
+	for round := range 6 {
+		id := fmt.Sprint("r", round)
+		h.waiting(id, id+"-1", id+"-2")
+		var wg sync.WaitGroup
+		for n := range 2 {
+			wg.Go(func() {
+				if _, err := h.store.Decide(h.ctx(), approve(id, fmt.Sprint(id, n), fmt.Sprintf("%s-%d", id, n+1))); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() { // a cursory worker
+				work, err := h.store.Claim(h.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: id})
+				if err == nil && work != nil {
+					_, err = h.store.Rest(h.ctx(), work.Lease, store.Rest{Status: store.Completed, Applied: []string{id + "-1"}})
+				}
+				if err != nil && !is(err, store.ErrFenced) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if _, err := h.store.Cancel(h.ctx(), "acme", "key-"+id, store.Cancelled); err != nil && !is(err, store.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				for range 3 {
+					history, err := h.store.History(h.ctx(), "acme", id)
+					if err == nil && len(history.Interrupts) != 2 {
+						t.Errorf("half of it is forgotten: %+v", history)
+					}
+					if err = h.store.Forget(h.ctx(), "acme", id); err != nil && !is(err, store.ErrAlive) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		h.must(h.store.Forget(h.ctx(), "acme", id)) // it was cancelled, if nothing else
+		h.gone(id)
+	}
+}
+
+func testHistory(t *testing.T, h *house) {
+	h.life("other")
+	h.life("r")
+	history := h.history("acme", "r")
+	run, err := h.store.Get(h.ctx(), "acme", "key-r")
+	h.must(err)
+	interrupts, err := h.store.Interrupts(h.ctx(), "acme", "r")
+	h.must(err)
+	if len(interrupts) != 3 || len(history.Effects) != 2 || len(history.Resumes) != 2 || string(run.Outcome) != "outcome of r" {
+		t.Fatalf("the history is %+v", history)
+	}
+	want := store.History{Run: run, Interrupts: interrupts, Resumes: history.Resumes, Effects: history.Effects, Events: h.events("r")}
+	if diff := cmp.Diff(want, history); diff != "" {
+		t.Error(diff)
+	}
+	for _, resume := range history.Resumes {
+		receipt, err := h.store.Resumed(h.ctx(), "acme", "ann", resume.ID)
+		h.must(err)
+		receipt.Replayed = false
+		if diff := cmp.Diff(store.Resume{Actor: "ann", ID: resume.ID, Body: "body", Receipt: receipt}, resume); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for n, id := range []string{"r-allowed", "r-1"} {
+		line := history.Effects[n]
+		if line.Account != "acme" || line.Run != "r" || line.Interrupt != id || line.Number != 1 || line.State != store.Succeeded || string(line.Receipt) != "receipt of "+id || line.Started.IsZero() || line.Ended.IsZero() || line.Allowed != nil {
+			t.Errorf("effect %d is %+v", n+1, line)
+		}
+	}
+	h.wants(second(h.store.History(h.ctx(), "acme", "unknown")), store.ErrNotFound)
+	h.wants(second(h.store.History(h.ctx(), "nobody", "r")), store.ErrNotFound)
+}
+
+func testOnce(t *testing.T, h *house) {
+	for _, test := range []struct{ name, value, want string }{{"a", "first", "first"}, {"a", "second", "first"}, {"b", "third", "third"}, {"a", "first", "first"}} {
+		if kept, err := h.store.Once(h.ctx(), test.name, []byte(test.value)); err != nil || string(kept) != test.want {
+			t.Errorf("%s is %q, %v", test.name, kept, err)
+		}
+	}
+}
+
+func testOnceRace(t *testing.T, h *house) {
+	kept := make([][]byte, 12)
+	var wg sync.WaitGroup
+	for n := range kept {
+		wg.Go(func() {
+			var err error
+			if kept[n], err = h.store.Once(h.ctx(), "key", fmt.Append(nil, "of ", n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, one := range kept {
+		if len(one) == 0 || !bytes.Equal(one, kept[0]) {
+			t.Errorf("kept are %q", kept)
+			break
+		}
+	}
+}
+
+func testSize(t *testing.T, h *house) {
+	h.life("r")
+	mustSave(t, h.store, store.Key{Account: "acme", Run: "big"}, 0, parts{"big": string(make([]byte, 1<<20))}.delta())
+	size, err := h.store.Size(h.ctx())
+	h.must(err)
+	if size.Bytes < 1<<20 || size.Free < 0 || size.Free > size.Bytes || len(size.Rows) == 0 {
+		t.Errorf("the size is %+v", size)
+	}
+	for table, rows := range size.Rows {
+		if rows < 0 {
+			t.Errorf("%d rows of %s", rows, table)
+		}
+	}
+}
+
+func testVacuum(t *testing.T, h *house) {
+	h.life("gone")
+	h.life("kept")
+	h.must(h.store.Forget(h.ctx(), "acme", "gone"))
+	before := h.history("acme", "kept")
+	var wg sync.WaitGroup
+	wg.Go(func() { // while others use it
+		for n := range 5 {
+			if err := writeSome(h.ctx(), h.store, fmt.Sprint("w", n)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 3 {
+		h.must(h.store.Vacuum(h.ctx()))
+	}
+	wg.Wait()
+	if diff := cmp.Diff(before, h.history("acme", "kept")); diff != "" {
+		t.Error(diff)
+	}
+	wantStored(t, h.store, store.Key{Account: "acme", Run: "kept"}, parts{"state": "state of kept"}.at(1))
+	h.gone("gone")
+	h.happened("w4", "created", "asked i-w4", "waiting", "decided i-w4", "effect_begun i-w4", "completed")
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -100,11 +101,16 @@ func reviewFlow(t *testing.T, w *world) *graph.Flow[review] {
 
 func newExecutor(t *testing.T, runs *memory.Runs, w *world, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
+	return executorOf(t, runs, reviewProvider(t, w), change)
+}
+
+func reviewProvider(t *testing.T, w *world) provider.Provider {
+	t.Helper()
 	p, err := inproc.New(inproc.Flow(reviewFlow(t, w), inproc.FlowConfig[review]{Content: func(s review) string { return s.Draft }}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return executorOf(t, runs, p, change)
+	return p
 }
 
 func start(t *testing.T, e *executor.Executor, key string) fermata.NeedsInput {

@@ -54,6 +54,8 @@ var floors = []floor{
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
 	{"server", may(".", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
+	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
+
 	{"examples/...", may(anyPublic, "examples/..."), "an example shows what a user can do, so it has what a user has; programs cannot be imported, so what examples share is examples/console"},
 	{"cmd/...", may(anyPackage), "wires everything together and is imported by nobody"},
 }
@@ -80,6 +82,9 @@ var needs = []need{
 
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
 	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with its own protocol: pipelines, cancel requests and error codes that database/sql hides"},
+	{"store/redis", "github.com/redis/go-redis/v9", "the client that everybody knows; it reconnects, pools and pipelines"},
+	{"provider/external", "github.com/standard-webhooks/standard-webhooks", "signs and checks webhooks as their specification says, with test vectors of its own"},
+	{"app", "github.com/alecthomas/kong", "a command line as structs: help texts, environment and completion from one place"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
 	{"audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
 

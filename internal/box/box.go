@@ -14,8 +14,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -118,59 +116,4 @@ func (b *Box) Open(label string, sealed []byte) ([]byte, error) {
 // Current reports whether a value is sealed with the key that Seal uses now.
 func (b *Box) Current(sealed []byte) bool {
 	return len(sealed) > idSize && [idSize]byte(sealed[1:1+idSize]) == b.current
-}
-
-// KeyFile reads the key in a file, and makes the file with a new key if there is none. Nobody but its owner may read it.
-func KeyFile(path string) (Key, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return makeKeyFile(path)
-	}
-	if err != nil {
-		return Key{}, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return Key{}, err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return Key{}, fmt.Errorf("box: others may read the key file %s (mode %o): run chmod 600, and if they might have, change the key", filepath.Base(path), mode)
-	}
-	k, err := ParseKey(string(text))
-	if err != nil {
-		return Key{}, fmt.Errorf("%w, and the file %s holds something else", err, filepath.Base(path))
-	}
-	return k, nil
-}
-
-// makeKeyFile writes the key beside and then links it into place: of two that start at the same time one wins, and both use its key.
-func makeKeyFile(path string) (Key, error) {
-	k, err := NewKey()
-	if err != nil {
-		return Key{}, err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".key-*") // with mode 0600
-	if err != nil {
-		return Key{}, err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(hex.EncodeToString(k[:]) + "\n")
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err != nil {
-		return Key{}, err
-	}
-	if err := os.Link(file.Name(), path); errors.Is(err, os.ErrExist) {
-		return KeyFile(path)
-	} else if err != nil {
-		return Key{}, err
-	}
-	return k, syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

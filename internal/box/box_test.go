@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/box"
@@ -90,47 +87,5 @@ func TestKey_StaysOutOfTexts(t *testing.T) {
 	}
 	if _, err := box.ParseKey("0123"); err == nil || strings.Contains(err.Error(), "0123") {
 		t.Errorf("a bad key: %v", err)
-	}
-}
-
-func TestKeyFile_IsMadeOnceAndForItsOwnerOnly(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
-	keys := make([]box.Key, 8)
-	var wg sync.WaitGroup
-	for i := range keys {
-		wg.Go(func() {
-			var err error
-			if keys[i], err = box.KeyFile(path); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for _, k := range keys {
-		if k != keys[0] {
-			t.Fatal("two starts have two keys")
-		}
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%v, %v", info.Mode(), err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := box.KeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod") {
-		t.Errorf("a key that others may read: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := box.KeyFile(path); err == nil {
-		t.Error("a file without a key was taken")
 	}
 }

@@ -1,0 +1,172 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+type memo struct {
+	Text string `json:"text"`
+}
+
+var sign = fermata.NewKind[string, string]("sign-of-app-test")
+
+func signing(t *testing.T) inproc.Graph {
+	t.Helper()
+	g := graph.New[memo]("memo")
+	g.Node("sign", func(ctx context.Context, m memo) (memo, error) {
+		name, err := sign.Ask(ctx, m.Text)
+		m.Text += name
+		return m, err
+	})
+	g.Edge(graph.Start, "sign")
+	g.Edge("sign", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inproc.Flow(flow, inproc.FlowConfig[memo]{})
+}
+
+// serving is a server on a store in a directory, as far as the commands notice one.
+func serving(t *testing.T) (url string, e *executor.Executor) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := box.MakeFile(path + ".key"); err != nil {
+		t.Fatal(err)
+	}
+	file, err := box.OpenFile(path + ".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(signing(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err = executor.New(executor.Config{Store: s, Box: file, Providers: []provider.Provider{p}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "sqlite:" + path, e
+}
+
+// call runs the program.
+func call(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, &o, &e)
+	return code, o.String(), e.String()
+}
+
+func startMemo(t *testing.T, e *executor.Executor, account string) {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), executor.Request{Account: account, StateKey: "memo-1", Graph: "inproc:memo", Input: json.RawMessage(`{"text":"by "}`)})
+	if _, waits := outcome.(fermata.NeedsInput); err != nil || !waits {
+		t.Fatal(outcome, err)
+	}
+}
+
+func TestKeyRotate_WhileAServerRuns(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	file := strings.TrimPrefix(url, "sqlite:") + ".key"
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := call(t, "key", "rotate", "--store", url); code != exitOK || !strings.Contains(out, "changed") {
+		t.Fatalf("%d %s %s", code, out, errOut)
+	}
+	after, err := os.ReadFile(file)
+	if err != nil || bytes.Contains(after, bytes.TrimSpace(before)) || len(after) != len(before) {
+		t.Errorf("the old key is still there, %v", err)
+	}
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
+		t.Errorf("the server goes on with %#v, %v", outcome, err)
+	}
+}
+
+func TestStore_SizeVacuumExportErase(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	startMemo(t, e, "other")
+	code, out, errOut := call(t, "store", "size", "--store", url)
+	if code != exitOK || !strings.Contains(out, "runs") || !strings.Contains(out, "2 rows") {
+		t.Errorf("size: %d %s %s", code, out, errOut)
+	}
+	code, out, errOut = call(t, "store", "export", "acme", "--store", url)
+	if code != exitOK || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"by "`) {
+		t.Errorf("export: %d %s %s", code, out, errOut)
+	}
+	if code, out, _ = call(t, "store", "erase", "acme", "--store", url); code != exitOK || !strings.Contains(out, "--yes") {
+		t.Errorf("erase without yes: %d %s", code, out)
+	}
+	if code, out, errOut = call(t, "store", "erase", "acme", "--yes", "--store", url); code != exitOK || !strings.Contains(out, "1 runs") {
+		t.Errorf("erase: %d %s %s", code, out, errOut)
+	}
+	if code, out, _ = call(t, "store", "export", "acme", "--store", url); code != exitOK || out != "" {
+		t.Errorf("after it: %d %s", code, out)
+	}
+	if code, out, _ = call(t, "store", "export", "other", "--store", url); code != exitOK || strings.Count(out, "\n") != 1 {
+		t.Errorf("the other one: %d %s", code, out)
+	}
+	if code, out, errOut = call(t, "store", "vacuum", "--store", url); code != exitOK {
+		t.Errorf("vacuum: %d %s %s", code, out, errOut)
+	}
+}
+
+func TestStore_SaysWhatIsWrong(t *testing.T) {
+	url, _ := serving(t)
+	path := strings.TrimPrefix(url, "sqlite:")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no such store":    {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitError, "there is no store"},
+		"what is it":       {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitError, "neither"},
+		"unknown command":  {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
+		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitError, "unknown state key"},
+		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitError, "put it back"},
+		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitError, "--key-file is missing"},
+		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitError, "exists"},
+		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
+	} {
+		code, _, errOut := call(t, c.args...)
+		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {
+			t.Errorf("%s: %d %s", name, code, errOut)
+		}
+	}
+	other := path + ".other"
+	if err := box.MakeFile(other); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitError || !strings.Contains(errOut, "the key is not the one of this store") {
+		t.Errorf("another key: %d %s", code, errOut)
+	}
+}

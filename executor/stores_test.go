@@ -1,0 +1,211 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// onEachStore runs a test on every store. Each call of open is a replica: another process, as far as the store can tell.
+func onEachStore(t *testing.T, test func(t *testing.T, open func() store.Store)) {
+	t.Run("memory", func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		test(t, func() store.Store { return s })
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "fermata.db")
+		test(t, func() store.Store {
+			s, err := sqlite.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		database := pgtest.New(t)
+		test(t, func() store.Store {
+			s, err := postgres.Open(t.Context(), database, postgres.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+}
+
+func TestStores_TheSeedsAcceptanceChecks(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		w := new(world)
+		p := reviewProvider(t, w)
+		one, two := executorOf(t, open(), p, nil), executorOf(t, open(), p, nil)
+		first := start(t, one, "demo-1")
+		second := waits(t, mustRun(t, two, answer("demo-1", "1", "revise"))) // another replica
+		if second.Interrupts[0].ID == first.Interrupts[0].ID {
+			t.Fatal("it asks the same again")
+		}
+		done := completed(t, mustRun(t, one, answer("demo-1", "2", "approve")))
+		if done.Content != "about tea, shorter" || w.published.Load() != 1 {
+			t.Errorf("it came to %+v, published %d times", done, w.published.Load())
+		}
+		if again := completed(t, mustRun(t, two, answer("demo-1", "2", "approve"))); again.Content != done.Content || w.published.Load() != 1 {
+			t.Errorf("the same resume again: %+v, published %d times", again, w.published.Load())
+		}
+	})
+}
+
+// Replicas share the work: many runs, decided at random replicas, twice each, are all done, and every effect happens once.
+func TestStores_ReplicasShareTheWork(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		d := new(dropper)
+		var replicas []*executor.Executor
+		for range 3 {
+			e := d.executor(t, open(), nil)
+			e.Start()
+			replicas = append(replicas, e)
+		}
+		const runs = 20
+		var all sync.WaitGroup
+		for i := range runs {
+			all.Go(func() {
+				key := fmt.Sprint("drop-", i)
+				outcome, err := replicas[i%3].Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)})
+				if _, ok := outcome.(fermata.NeedsInput); err != nil || !ok {
+					t.Errorf("%s: %#v, %v", key, outcome, err)
+					return
+				}
+				var clicks sync.WaitGroup
+				for click := range 2 {
+					clicks.Go(func() {
+						request := decision(key, "approve")
+						request.StateKey, request.Wait = key, time.Minute
+						outcome, err := replicas[(i+click)%3].Run(t.Context(), request)
+						if _, ok := outcome.(fermata.Completed); err != nil || !ok {
+							t.Errorf("%s: %#v, %v", key, outcome, err)
+						}
+					})
+				}
+				clicks.Wait()
+			})
+		}
+		all.Wait()
+		if d.dropped.Load() != runs {
+			t.Errorf("%d effects of %d runs", d.dropped.Load(), runs)
+		}
+	})
+}
+
+// Whoever listens at one replica hears what happens at another.
+func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		d := new(dropper)
+		here, there := d.executor(t, open(), nil), d.executor(t, open(), nil)
+		startDrop(t, here)
+		var kinds []store.EventKind
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var listening sync.WaitGroup
+		listening.Go(func() {
+			for event, err := range there.Follow(ctx, "acme", "drop-1", 2) {
+				if err != nil {
+					t.Error(err)
+				}
+				kinds = append(kinds, event.Kind)
+			}
+		})
+		completed(t, mustRun(t, here, decision("1", "approve")))
+		listening.Wait()
+		if fmt.Sprint(kinds) != "[waiting decided effect_begun effect_ended completed]" {
+			t.Errorf("it heard %v", kinds)
+		}
+	})
+}
+
+// A timer acts once, whoever comes first, and never after the decision.
+func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		d := new(dropper)
+		change := func(c *executor.Config) { c.Timeout = 300 * time.Millisecond }
+		var replicas []*executor.Executor
+		s := open()
+		for range 3 {
+			e := d.executor(t, open(), change)
+			e.Start()
+			replicas = append(replicas, e)
+		}
+		var approved atomic.Int64
+		var all sync.WaitGroup
+		for i := range 12 {
+			all.Go(func() {
+				key := fmt.Sprint("drop-", i)
+				if _, err := replicas[i%3].Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)}); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Duration(i) * 50 * time.Millisecond) // some are in time, some are not
+				request := decision(key, "approve")
+				request.StateKey, request.Wait = key, time.Minute
+				_, err := replicas[(i+1)%3].Run(t.Context(), request)
+				if _, refused := errors.AsType[*executor.RefusedError](err); refused {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				approved.Add(1)
+			})
+		}
+		all.Wait()
+		if approved.Load() != d.dropped.Load() {
+			t.Errorf("%d approved, %d done", approved.Load(), d.dropped.Load())
+		}
+		for i := range 12 {
+			settles(t, s, fmt.Sprint("drop-", i))
+			expired := 0
+			for _, event := range known(t, s, fmt.Sprint("drop-", i)).Events {
+				if event.Kind == store.EventExpired || event.Kind == store.EventDecided {
+					expired++
+				}
+			}
+			if expired != 1 {
+				t.Errorf("run %d was decided %d times", i, expired)
+			}
+		}
+	})
+}
+
+// settles waits until a run is over.
+func settles(t *testing.T, s store.Store, key string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		run, err := s.Get(t.Context(), "acme", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !run.Status.Alive() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still %s", key, run.Status)
+		}
+	}
+}

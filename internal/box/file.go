@@ -1,0 +1,196 @@
+package box
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// CheckEvery is how often a File looks whether the keys have changed.
+const CheckEvery = time.Second
+
+// File is a box with the keys of a file: one a line, the first to seal with, all to open with. Processes that use the file notice when it
+// changes, so that keys can be changed while they run: see [Rotate] and [Retire].
+type File struct {
+	path string
+
+	mu      sync.Mutex
+	box     *Box
+	stamp   stamp
+	checked time.Time
+}
+
+// stamp tells versions of a file apart.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// OpenFile opens a key file. Nobody but its owner may read it.
+func OpenFile(path string) (*File, error) {
+	f := &File{path: path}
+	if err := f.reload(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Seal closes data under a label. Nil stays nil.
+func (f *File) Seal(label string, data []byte) []byte { return f.fresh().Seal(label, data) }
+
+// Open opens what Seal closed under the same label, here or in another process.
+func (f *File) Open(label string, sealed []byte) ([]byte, error) {
+	data, err := f.fresh().Open(label, sealed)
+	if errors.Is(err, ErrNoKey) { // somebody has a newer key
+		if f.reload() == nil {
+			return f.fresh().Open(label, sealed)
+		}
+	}
+	return data, err
+}
+
+// Current reports whether a value is sealed with the key that Seal uses now.
+func (f *File) Current(sealed []byte) bool { return f.fresh().Current(sealed) }
+
+// fresh returns the keys, after a look at the file if the last one is a while ago. A file that cannot be read changes nothing: the keys that
+// are known remain good.
+func (f *File) fresh() *Box {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.checked) >= CheckEvery {
+		f.checked = time.Now()
+		if info, err := os.Stat(f.path); err == nil && f.stamp != (stamp{info.ModTime(), info.Size()}) {
+			_ = f.loadLocked()
+		}
+	}
+	return f.box
+}
+
+func (f *File) reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loadLocked()
+}
+
+func (f *File) loadLocked() error {
+	keys, stamp, err := readFile(f.path)
+	if err != nil {
+		return err
+	}
+	b, err := New(keys[0], keys[1:]...)
+	if err != nil {
+		return err
+	}
+	f.box, f.stamp, f.checked = b, stamp, time.Now()
+	return nil
+}
+
+func readFile(path string) ([]Key, stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, stamp{}, fmt.Errorf("box: others may read the key file %s (mode %o): run chmod 600, and if they might have, change the key", filepath.Base(path), mode)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, stamp{}, err
+	}
+	var keys []Key
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		k, err := ParseKey(line)
+		if err != nil {
+			return nil, stamp{}, fmt.Errorf("%w, and line %d of the file %s holds something else", err, len(keys)+1, filepath.Base(path))
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, stamp{}, fmt.Errorf("box: there is no key in the file %s", filepath.Base(path))
+	}
+	return keys, stamp{info.ModTime(), info.Size()}, nil
+}
+
+// Rotate puts a new key in front of those of a file. If there is more than one already, a change of keys is under way, and it does nothing.
+func Rotate(path string) error {
+	keys, _, err := readFile(path)
+	if err != nil || len(keys) > 1 {
+		return err
+	}
+	k, err := NewKey()
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, append([]Key{k}, keys...))
+}
+
+// Retire removes all keys of a file but the first. What is sealed with the others cannot be opened any more.
+func Retire(path string) error {
+	keys, _, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, keys[:1])
+}
+
+func replaceFile(path string, keys []Key) error {
+	name, err := writeBeside(path, keys)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(name)
+	if err := os.Rename(name, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// MakeFile makes a key file with a new key, unless it is there. Of two that do so at the same time one wins, and both have its key.
+func MakeFile(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	k, err := NewKey()
+	if err != nil {
+		return err
+	}
+	name, err := writeBeside(path, []Key{k})
+	if err != nil {
+		return err
+	}
+	defer os.Remove(name)
+	if err := os.Link(name, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func writeBeside(path string, keys []Key) (name string, err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".key-*") // with mode 0600
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, k := range keys {
+		text.WriteString(hex.EncodeToString(k[:]) + "\n")
+	}
+	_, err = file.WriteString(text.String())
+	return file.Name(), errors.Join(err, file.Sync(), file.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

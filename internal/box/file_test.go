@@ -1,0 +1,143 @@
+package box_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/box"
+)
+
+func keyFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := box.MakeFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func openFile(t *testing.T, path string) *box.File {
+	t.Helper()
+	f, err := box.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestMakeFile_OnceAndForItsOwnerOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if _, err := box.OpenFile(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("a file that is not there: %v", err)
+	}
+	files := make([]*box.File, 8)
+	var all sync.WaitGroup
+	for i := range files {
+		all.Go(func() {
+			if err := box.MakeFile(path); err != nil {
+				t.Error(err)
+			}
+			files[i] = openFile(t, path)
+		})
+	}
+	all.Wait()
+	sealed := files[0].Seal("here", []byte("secret"))
+	for _, f := range files {
+		if data, err := f.Open("here", sealed); err != nil || string(data) != "secret" {
+			t.Fatalf("two starts have two keys: %q, %v", data, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info.Mode(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestOpenFile_SaysWhatIsWrong(t *testing.T) {
+	good := strings.Repeat("ab", 32)
+	for name, c := range map[string]struct {
+		text string
+		mode fs.FileMode
+		want string
+	}{
+		"readable by others": {good, 0o644, "chmod 600"},
+		"no key":             {"\n", 0o600, "no key"},
+		"nonsense":           {"nonsense", 0o600, "64 hexadecimal digits"},
+		"a second line":      {good + "\nnonsense\n", 0o600, "line 2"},
+	} {
+		path := filepath.Join(t.TempDir(), "key")
+		if err := errors.Join(os.WriteFile(path, []byte(c.text), c.mode), os.Chmod(path, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := box.OpenFile(path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), good) || strings.Contains(err.Error(), "nonsense") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Two processes, one of which was told nothing.
+func TestRotate_IsNoticedByThoseWhoUseTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := keyFile(t)
+		running, old := openFile(t, path), []byte(nil)
+		old = running.Seal("here", []byte("old"))
+		if err := box.Rotate(path); err != nil {
+			t.Fatal(err)
+		}
+		rotating := openFile(t, path)
+		sealed := rotating.Seal("here", []byte("new"))
+		if rotating.Current(old) || !rotating.Current(sealed) {
+			t.Error("the old key is still the current one")
+		}
+		if data, err := running.Open("here", sealed); err != nil || string(data) != "new" {
+			t.Errorf("whoever was running opens %q, %v", data, err)
+		}
+		if err := box.Rotate(path); err != nil { // while one is under way
+			t.Fatal(err)
+		}
+		if data, err := openFile(t, path).Open("here", old); err != nil || string(data) != "old" || !openFile(t, path).Current(sealed) {
+			t.Errorf("a second rotation lost a key, or made one: %q, %v", data, err)
+		}
+		time.Sleep(2 * box.CheckEvery)
+		if !rotating.Current(running.Seal("here", []byte("newer"))) {
+			t.Error("whoever was running still seals with the old key")
+		}
+		if err := box.Retire(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openFile(t, path).Open("here", old); !errors.Is(err, box.ErrNoKey) {
+			t.Errorf("the old key is still there: %v", err)
+		}
+	})
+}
+
+func TestFile_ThatIsGoneOrBrokenChangesNothingForThoseWhoUseIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := keyFile(t)
+		f := openFile(t, path)
+		sealed := f.Seal("here", []byte("secret"))
+		for _, spoil := range []func() error{
+			func() error { return os.WriteFile(path, []byte("half a k"), 0o600) },
+			func() error { return os.Remove(path) },
+		} {
+			if err := spoil(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * box.CheckEvery)
+			if data, err := f.Open("here", sealed); err != nil || string(data) != "secret" {
+				t.Errorf("%q, %v", data, err)
+			}
+		}
+	})
+}

@@ -110,11 +110,20 @@ func (e *Executor) Graphs() map[string]provider.Graph {
 	return all
 }
 
+// SplitGraph takes a graph id apart: "inproc:review" is the graph review of the provider inproc.
+func SplitGraph(id string) (provider, graph string, err error) {
+	provider, graph, ok := strings.Cut(id, ":")
+	if !ok || provider == "" || graph == "" {
+		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", ErrInvalid, id)
+	}
+	return provider, graph, nil
+}
+
 // graph finds the provider of a graph id, and the graph's name there.
 func (e *Executor) graph(id string) (provider.Provider, string, error) {
-	prefix, name, ok := strings.Cut(id, ":")
+	prefix, name, err := SplitGraph(id)
 	p := e.providers[prefix]
-	if !ok || p == nil {
+	if err != nil || p == nil {
 		return nil, "", fmt.Errorf("%w: %q", ErrUnknownGraph, id)
 	}
 	for _, g := range p.Graphs() {

@@ -14,7 +14,7 @@ import (
 
 // The model check explores every order in which people decide, workers work, processes die and clocks run out, on the very code
 // of the book. It is exhaustive within its bounds: one run with two gates, two workers, three people of whom two decide at once and one
-// clicks twice, one crash, two leases that end under a worker which goes on, one deadline.
+// clicks twice, one crash, two leases that end under a worker which goes on, one deadline, one worker that gives up.
 
 // at is the time of the model. It stands still; what time does is done by actions.
 var at = time.Unix(1_000_000, 0)
@@ -33,7 +33,7 @@ type scene struct {
 	late     bool // somebody has decided what nobody else would
 }
 
-type faults struct{ crashes, lapses, deadlines int }
+type faults struct{ crashes, lapses, deadlines, releases int }
 
 // click is a request of a person, and what it was answered.
 type click struct {
@@ -97,7 +97,7 @@ func (s *scene) print() string {
 	name := func(text string) { b = append(append(b, text...), ';') }
 	r := s.run()
 	name(string(r.Status))
-	put(int(r.Fence), flag(r.Until.After(at)), s.taken, s.faults.crashes, s.faults.lapses, s.faults.deadlines, flag(s.late))
+	put(int(r.Fence), flag(r.Until.After(at)), s.taken, s.faults.crashes, s.faults.lapses, s.faults.deadlines, s.faults.releases, flag(s.late), flag(r.held))
 	for _, w := range s.workers {
 		put(int(w.step), int(w.lease.Fence))
 		name(w.todo.ID + string(w.todo.Verdict))
@@ -177,6 +177,11 @@ func (s *scene) actions() []action {
 				s.workers[n] = worker{}
 			})
 		}
+		if w.step != idle && s.faults.releases > 0 {
+			for _, how := range []store.Release{{}, {Park: true}} {
+				add(true, fmt.Sprintf("worker %d gives up: %+v", n, how), func(s *scene) { s.giveUp(n, how) })
+			}
+		}
 	}
 	r := s.run()
 	if r.Status == store.Running && r.Until.After(at) {
@@ -208,7 +213,21 @@ func (s *scene) actions() []action {
 	if r.Status == store.Parked {
 		add(false, "somebody looks what happened", func(s *scene) { s.reconcile() })
 	}
+	if r.held { // or it could be retried, and parked because it is in doubt, for ever
+		add(false, "somebody wants it to be tried again", func(s *scene) {
+			if _, err := s.book.retry(at, "a", "k"); err != nil {
+				panic(err)
+			}
+		})
+	}
 	return list
+}
+
+// giveUp is a worker that gives the run back undone, wherever it is with it.
+func (s *scene) giveUp(n int, how store.Release) {
+	s.faults.releases--
+	_ = s.book.release(at, s.workers[n].lease, how) // refused: somebody else has it
+	s.workers[n] = worker{}
 }
 
 func (s *scene) decide(n int) {
@@ -345,6 +364,8 @@ func (s *scene) broken() string {
 			return "I11: the clock has decided"
 		case r.Status == store.Waiting && i.State == store.Decided && !i.Applied:
 			return "I2: a decision is forgotten"
+		case r.held && r.Status != store.Parked:
+			return "I17: a run is held, and nobody sees it"
 		case r.Status == store.Completed && i.State == store.Pending:
 			return "I5: a gate was passed"
 		}
@@ -445,9 +466,9 @@ func trace(nodes []node, n int) []string {
 }
 
 func TestModel_TheProtocolHolds(t *testing.T) {
-	all := []faults{{crashes: 1, lapses: 1}, {crashes: 1, deadlines: 1}, {lapses: 1, deadlines: 1}}
+	all := []faults{{crashes: 1, lapses: 1}, {crashes: 1, deadlines: 1}, {lapses: 1, deadlines: 1}, {lapses: 1, releases: 1}, {deadlines: 1, releases: 1}}
 	if os.Getenv("FERMATA_SOAK") != "" {
-		all = []faults{{crashes: 2, lapses: 2, deadlines: 1}}
+		all = []faults{{crashes: 2, lapses: 2, deadlines: 1}, {crashes: 1, lapses: 1, deadlines: 1, releases: 2}}
 	}
 	for _, bounds := range all {
 		result := explore(opening(bounds), 20_000_000)

@@ -6,6 +6,8 @@
 //		Put: []store.Part{{Name: "run", Data: head}},
 //	})
 //
+// New is for checkpoints alone, which is all that a graph needs; NewRuns is everything that an executor keeps, [store.Store].
+//
 // It behaves in every way like the stores that write to disk (it passes the same suite, store/storetest), except that
 // everything is gone with the process. Use store/sqlite where a person may be waited for longer than a deploy.
 package memory

@@ -1,0 +1,107 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// View is a run as its account may see it.
+type View struct {
+	store.Run // without what is sealed
+	// Outcome is what it came to, or waits for; nil while it is under way.
+	Outcome fermata.Outcome
+	// Interrupts is everything that it asked.
+	Interrupts []QuestionView
+}
+
+// QuestionView is a question as its account may see it.
+type QuestionView struct {
+	store.Asked // without what is sealed
+	Data        json.RawMessage
+	Answer      json.RawMessage
+}
+
+// List returns runs of an account, the newest first.
+func (e *Executor) List(ctx context.Context, account string, filter store.Filter) ([]store.Run, error) {
+	return e.store.List(ctx, account, filter)
+}
+
+// Look returns the newest run of a state key, with what it came to and what it asked.
+func (e *Executor) Look(ctx context.Context, account, stateKey string) (View, error) {
+	run, err := e.find(ctx, account, stateKey)
+	if err != nil {
+		return View{}, err
+	}
+	view := View{Run: run}
+	view.Ref, view.Input, view.Run.Outcome = nil, nil, nil
+	if view.Outcome, err = e.stands(run, true); err != nil {
+		return View{}, err
+	}
+	asked, err := e.store.Interrupts(ctx, account, run.ID)
+	if err != nil {
+		return View{}, err
+	}
+	for _, i := range asked {
+		q, err := e.openQuestion(store.Asked{Interrupt: i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph})
+		if err != nil {
+			return View{}, err
+		}
+		view.Interrupts = append(view.Interrupts, q)
+	}
+	return view, nil
+}
+
+// Questions returns what the runs of an account ask, the oldest first.
+func (e *Executor) Questions(ctx context.Context, account string, filter store.AskedFilter) ([]QuestionView, error) {
+	asked, err := e.inbox().Asked(ctx, account, filter)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]QuestionView, len(asked))
+	for n, a := range asked {
+		if list[n], err = e.openQuestion(a); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Question returns one question, or store.ErrNotFound.
+func (e *Executor) Question(ctx context.Context, account, id string) (QuestionView, error) {
+	asked, err := e.inbox().Question(ctx, account, id)
+	if err != nil {
+		return QuestionView{}, err
+	}
+	return e.openQuestion(asked)
+}
+
+// Pending counts the open questions of an account, but no further than to limit.
+func (e *Executor) Pending(ctx context.Context, account string, limit int) (int, error) {
+	return e.inbox().Pending(ctx, account, limit)
+}
+
+// Ready returns nil if the store can be reached and this executor takes work.
+func (e *Executor) Ready(ctx context.Context) error {
+	if e.closing() {
+		return ErrClosed
+	}
+	_, err := e.store.Now(ctx)
+	return err
+}
+
+func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {
+	q.Asked = a
+	if q.Data, err = e.open(a.Account, store.SealedData, a.ID, a.Data); err != nil {
+		return q, err
+	}
+	if q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil {
+		return q, err
+	}
+	q.Asked.Data, q.Interrupt.Answer = nil, nil
+	return q, nil
+}
+
+func (e *Executor) inbox() store.Inbox { return e.store.(store.Inbox) }

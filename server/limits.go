@@ -1,0 +1,109 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits are what callers may use.
+type Limits struct {
+	// Body is how many bytes a request may have. The default is 2 MiB.
+	Body int64
+	// Rate and Burst limit the requests of one principal: so many a second in the long run, so many at once. The defaults are 50 and 100.
+	Rate  float64
+	Burst int
+	// InFlight is how many requests are served at the same time, event streams apart. The default is 512.
+	InFlight int
+	// Streams is how many event streams are open at the same time. The default is 20000.
+	Streams int
+	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000.
+	Open int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Body = cmp.Or(l.Body, 2<<20)
+	l.Rate, l.Burst = cmp.Or(l.Rate, 50), cmp.Or(l.Burst, 100)
+	l.InFlight, l.Streams, l.Open = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.Open, 10000)
+	return l
+}
+
+// limiter says who has to wait.
+type limiter struct {
+	limits  Limits
+	serving chan struct{}
+	streams chan struct{}
+
+	mu      sync.Mutex
+	buckets map[string]*bucket // by account and principal
+	swept   time.Time
+}
+
+type bucket struct {
+	*rate.Limiter
+	used time.Time
+}
+
+func newLimiter(limits Limits) *limiter {
+	return &limiter{limits: limits, serving: make(chan struct{}, limits.InFlight), streams: make(chan struct{}, limits.Streams), buckets: make(map[string]*bucket)}
+}
+
+// enter takes a place of one kind, or says that there is none. Nobody waits in a queue: a caller who is told at once can go elsewhere.
+func enter(places chan struct{}) (leave func(), ok bool) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, true
+	default:
+		return nil, false
+	}
+}
+
+// idleBucket is after which time an unused bucket is full anyway.
+const idleBucket = 10 * time.Minute
+
+// wait is how long a principal has to wait before the next request; 0 if not at all.
+func (l *limiter) wait(p Principal) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.swept) > idleBucket {
+		for key, b := range l.buckets {
+			if now.Sub(b.used) > idleBucket {
+				delete(l.buckets, key)
+			}
+		}
+		l.swept = now
+	}
+	key := strconv.Quote(p.Account) + p.ID
+	b := l.buckets[key]
+	if b == nil {
+		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst)}
+		l.buckets[key] = b
+	}
+	b.used = now
+	r := b.ReserveN(now, 1)
+	if delay := r.DelayFrom(now); delay > 0 {
+		r.CancelAt(now)
+		return delay
+	}
+	return 0
+}
+
+// roomFor refuses a start if the account has too much open.
+func (s *Server) roomFor(ctx context.Context, p Principal) error {
+	open, err := s.config.Executor.Pending(ctx, p.Account, s.config.Limits.Open)
+	if err != nil {
+		return explain(err)
+	}
+	if open >= s.config.Limits.Open {
+		return problem("too_many_open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
+	}
+	return nil
+}
+
+var _ http.Handler = (*Server)(nil)

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Problem is what a client gets in the place of an answer: an RFC 9457 problem with a code that does not change.
+type Problem struct {
+	Status int    `json:"status" doc:"The HTTP status."`
+	Code   string `json:"code" doc:"What is wrong, for programs; see the table of codes."`
+	Title  string `json:"title" doc:"What is wrong, in a word."`
+	Detail string `json:"detail,omitempty" doc:"What is wrong here, for people."`
+	// Fields says what is wrong with which part of the request.
+	Fields []Field `json:"errors,omitempty" doc:"What is wrong with which part of the request."`
+	// Decided is set with already_decided.
+	Decided *Decided `json:"decided,omitempty" doc:"Who decided, when and how, if somebody did before."`
+
+	retryAfter time.Duration
+}
+
+// Field is a part of a request that is wrong.
+type Field struct {
+	Location string `json:"location,omitempty"`
+	Message  string `json:"message"`
+}
+
+// Decided says who decided something before.
+type Decided struct {
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`
+	Verdict string    `json:"verdict"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders says when to come again.
+func (p *Problem) GetHeaders() http.Header {
+	h := make(http.Header)
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="fermata"`)
+	}
+	return h
+}
+
+// ContentType marks it as a problem.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// A Code is one row of the table of problems.
+type Code struct {
+	Code   string
+	Status int
+	Title  string
+	Help   string
+}
+
+// Codes is the table of problems: every code that a client can get, and what to do about it.
+var Codes = []Code{
+	{"bad_request", 400, "Bad request", "The request is no valid JSON, or not what this call takes. Mend it; nothing was changed."},
+	{"bad_answer", 400, "Bad answer", "The answer does not fit its question. The question is still open."},
+	{"too_large", 413, "Too large", "Send less; the detail says how much is allowed."},
+	{"unsupported", 415, "Unsupported media type", "Send application/json, without a content encoding."},
+	{"unauthenticated", 401, "Not signed in", "Send a valid token."},
+	{"forbidden", 403, "Forbidden", "Your role may not do this."},
+	{"not_found", 404, "Not found", "Your account has nothing of that name."},
+	{"unknown_graph", 404, "Unknown graph", "This server has no such graph; GET /api/v1/graphs lists them."},
+	{"method_not_allowed", 405, "Method not allowed", "See /openapi.json."},
+	{"state_key_in_use", 409, "State key in use", "A run with this state key began with something else. Choose another one, or supersede it."},
+	{"already_decided", 409, "Already decided", "Somebody was faster; decided says who, when and how."},
+	{"not_active", 409, "Not active", "The run is over, or waits for nothing."},
+	{"expired", 410, "Expired", "The deadline has passed."},
+	{"superseded", 410, "Superseded", "The run no longer asks this."},
+	{"digest_mismatch", 412, "Not what you saw", "What would be decided is not what you were shown. Look again."},
+	{"resume_id_reused", 422, "Resume id reused", "This resume id belongs to another decision. Use a new one."},
+	{"rate_limited", 429, "Too many requests", "Wait for as long as Retry-After says."},
+	{"too_many_open", 429, "Too many open requests", "Your account has too many open questions or runs. Let some be decided first."},
+	{"internal", 500, "Internal error", "This is a mistake of ours. Repeat with the same id; it counts once."},
+	{"unavailable", 503, "Unknown or not done", "Repeat with the same id; it counts once."},
+}
+
+func problem(code, detail string, args ...any) *Problem {
+	for _, c := range Codes {
+		if c.Code == code {
+			return &Problem{Status: c.Status, Code: code, Title: c.Title, Detail: fmt.Sprintf(detail, args...)}
+		}
+	}
+	return problem("internal", "no code %s", code)
+}
+
+// results says which code a refused decision gets.
+var results = map[store.Result]string{
+	store.AlreadyDecided: "already_decided",
+	store.TooLate:        "expired",
+	store.Gone:           "superseded",
+	store.Mismatch:       "digest_mismatch",
+	store.Unknown:        "not_found",
+}
+
+// causes says which code an error gets. The first that fits counts.
+var causes = []struct {
+	err  error
+	code string
+}{
+	{executor.ErrInvalid, "bad_request"},
+	{executor.ErrUnknownGraph, "unknown_graph"},
+	{executor.ErrUnknownRun, "not_found"},
+	{executor.ErrInUse, "state_key_in_use"},
+	{executor.ErrOver, "not_active"},
+	{executor.ErrNotParked, "not_active"},
+	{executor.ErrReused, "resume_id_reused"},
+	{store.ErrNotFound, "not_found"},
+	{store.ErrKey, "bad_request"},
+}
+
+// explain makes a problem of an error. What is no error of ours may hold anything, so it is not told: unknown means repeat.
+func explain(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
+		p.Fields = []Field{{Message: bad.Err.Error()}}
+		return p
+	}
+	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
+		p := problem(results[refused.Result], "the decision was not taken: %s", refused.Result)
+		if refused.By != "" {
+			p.Decided = &Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
+		}
+		return p
+	}
+	for _, cause := range causes {
+		if errors.Is(err, cause.err) {
+			return problem(cause.code, "%v", err)
+		}
+	}
+	p := problem("unavailable", "nobody knows whether it was done: repeat with the same id")
+	p.retryAfter = time.Second
+	if errors.Is(err, context.Canceled) {
+		p.retryAfter = 0
+	}
+	return p
+}
+
+// newError makes problems of what the router and the validation of requests find.
+func newError(status int, message string, errs ...error) huma.StatusError {
+	code := map[int]string{
+		http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "forbidden", http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed",
+		http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported", http.StatusTooManyRequests: "rate_limited",
+		http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "unavailable",
+	}[status]
+	if code == "" {
+		code = "bad_request"
+	}
+	p := problem(code, "%s", message)
+	for _, err := range errs {
+		if own, ok := err.(*Problem); ok {
+			return own
+		}
+		field := Field{Message: err.Error()}
+		if detailed, ok := err.(huma.ErrorDetailer); ok { // without the value: it may be a secret
+			field = Field{Location: detailed.ErrorDetail().Location, Message: detailed.ErrorDetail().Message}
+		}
+		p.Fields = append(p.Fields, field)
+	}
+	return p
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Run is a run in the list.
+type Run struct {
+	StateKey   string    `json:"stateKey"`
+	RunID      string    `json:"runId"`
+	Generation int       `json:"generation" doc:"Counts the runs that had this state key."`
+	GraphID    string    `json:"graphId"`
+	Status     string    `json:"status" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
+	Attempts   int       `json:"attempts" doc:"How often it was tried since it came to rest last."`
+	CreatedAt  time.Time `json:"createdAt"`
+	UpdatedAt  time.Time `json:"updatedAt"`
+}
+
+// RunView is a run with what it came to.
+type RunView struct {
+	Run
+	Outcome  *Outcome  `json:"outcome,omitempty" doc:"What it came to, or waits for. Not there while it is under way."`
+	Requests []Request `json:"requests" doc:"Everything that it asked."`
+}
+
+func runOf(r store.Run) Run {
+	return Run{
+		StateKey: r.StateKey, RunID: r.ID, Generation: r.Generation, GraphID: r.Provider + ":" + r.Graph, Status: string(r.Status),
+		Attempts: r.Attempts, CreatedAt: r.Created, UpdatedAt: r.Updated,
+	}
+}
+
+type runsInput struct {
+	Status []string `query:"status" doc:"Only those; several are separated by commas." maxItems:"8"`
+	Graph  string   `query:"graphId" maxLength:"512"`
+	Cursor string   `query:"cursor" maxLength:"4096" doc:"Where the page before ended."`
+	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`
+}
+
+// Page is a part of a list.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty" doc:"The cursor of the next page; not there if this is the last."`
+}
+
+type pageOutput[T any] struct{ Body Page[T] }
+
+type keyInput struct {
+	StateKey string `path:"stateKey" maxLength:"512"`
+}
+
+type runOutput struct{ Body RunView }
+
+func (s *Server) registerRuns() {
+	huma.Register(s.api, operation("list-runs", http.MethodGet, prefix+"/runs", "The runs of the account, the newest first", Agent, Approver, Auditor), s.listRuns)
+	huma.Register(s.api, operation("get-run", http.MethodGet, prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", Agent, Approver, Auditor), s.getRun)
+	cancel := operation("cancel-run", http.MethodPost, prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", Agent)
+	cancel.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, cancel, func(ctx context.Context, in *keyInput) (*struct{}, error) {
+		return nil, orProblem(s.config.Executor.Cancel(ctx, who(ctx).Account, in.StateKey))
+	})
+	retry := operation("retry-run", http.MethodPost, prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
+	retry.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
+		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey))
+	})
+	s.registerEvents()
+}
+
+func orProblem(err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain(err)
+}
+
+func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[Run], error) {
+	filter := store.Filter{Limit: pageSize(in.Limit) + 1} // one more tells whether there is more
+	for _, status := range in.Status {
+		filter.Status = append(filter.Status, store.Status(status))
+	}
+	if in.Graph != "" {
+		var err error
+		if filter.Provider, filter.Graph, err = executor.SplitGraph(in.Graph); err != nil {
+			return nil, explain(err)
+		}
+	}
+	if err := readCursor(in.Cursor, &filter.Before); err != nil {
+		return nil, err
+	}
+	runs, err := s.config.Executor.List(ctx, who(ctx).Account, filter)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return paged(runs, pageSize(in.Limit), runOf, func(r store.Run) any { return store.RunPlace{Created: r.Created, ID: r.ID} })
+}
+
+func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
+	view, err := s.config.Executor.Look(ctx, who(ctx).Account, in.StateKey)
+	if err != nil {
+		return nil, explain(err)
+	}
+	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []Request{}}}
+	if view.Outcome != nil {
+		out.Body.Outcome = &Outcome{Outcome: view.Outcome}
+	}
+	for _, q := range view.Interrupts {
+		out.Body.Requests = append(out.Body.Requests, requestOf(q))
+	}
+	return out, nil
+}
+
+func pageSize(limit int) int {
+	if limit == 0 {
+		return 100
+	}
+	return min(limit, 999)
+}
+
+// paged makes a page of a list that has one more item than the page, if there is more.
+func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (*pageOutput[U], error) {
+	out := &pageOutput[U]{Body: Page[U]{Items: []U{}}}
+	more := len(list) > size
+	if more {
+		list = list[:size]
+	}
+	for _, item := range list {
+		out.Body.Items = append(out.Body.Items, convert(item))
+	}
+	if more {
+		data, err := json.Marshal(place(list[size-1]))
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Next = base64.RawURLEncoding.EncodeToString(data)
+	}
+	return out, nil
+}
+
+// readCursor reads the place where a page ended.
+func readCursor(cursor string, place any) error {
+	if cursor == "" {
+		return nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = strictjson.Decode(data, place)
+	}
+	if err != nil {
+		return problem("bad_request", "the cursor is none of ours")
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Inbox is what people see of the runs of an account.
+type Inbox interface {
+	// Asked returns interrupts of all runs of an account, in the order in which they became visible, the oldest first.
+	Asked(ctx context.Context, account string, filter AskedFilter) ([]Asked, error)
+
+	// Question returns one interrupt, or ErrNotFound.
+	Question(ctx context.Context, account, id string) (Asked, error)
+
+	// Pending counts the interrupts of an account that are open, but no further than to limit.
+	Pending(ctx context.Context, account string, limit int) (int, error)
+}
+
+// Asked is an interrupt, and the run that asks.
+type Asked struct {
+	Interrupt
+	StateKey        string
+	Provider, Graph string
+}
+
+// AskedFilter says which interrupts are wanted.
+type AskedFilter struct {
+	// State and Kind, if given, are the only ones that are wanted.
+	State InterruptState
+	Kind  string
+	// After, if it is not zero, is the place of the last one of the page before. Limit is the size of the page, 1000 at most; 0 is 100.
+	After AskedPlace
+	Limit int
+}
+
+// AskedPlace is where an interrupt stands in the list: by the time it became visible, and of those of one time by its id.
+type AskedPlace struct {
+	Created time.Time
+	ID      string
+}

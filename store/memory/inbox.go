@@ -1,0 +1,60 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Inbox = (*Runs)(nil)
+
+// Asked returns interrupts of all runs of an account; see [store.Inbox].
+func (r *Runs) Asked(ctx context.Context, account string, filter store.AskedFilter) ([]store.Asked, error) {
+	return do(ctx, r, func(b *book, _ time.Time) ([]store.Asked, error) {
+		all := b.inbox(account, func(i *store.Interrupt) bool {
+			return (filter.State == "" || i.State == filter.State) && (filter.Kind == "" || i.Kind == filter.Kind) &&
+				(filter.After == (store.AskedPlace{}) || cmp.Or(i.Created.Compare(filter.After.Created), cmp.Compare(i.ID, filter.After.ID)) > 0)
+		})
+		return all[:min(len(all), page(filter.Limit, 100))], nil
+	})
+}
+
+// Question returns one interrupt; see [store.Inbox].
+func (r *Runs) Question(ctx context.Context, account, id string) (store.Asked, error) {
+	return do(ctx, r, func(b *book, _ time.Time) (store.Asked, error) {
+		all := b.inbox(account, func(i *store.Interrupt) bool { return i.ID == id })
+		if len(all) == 0 {
+			return store.Asked{}, store.ErrNotFound
+		}
+		return all[0], nil
+	})
+}
+
+// Pending counts the interrupts of an account that are open; see [store.Inbox].
+func (r *Runs) Pending(ctx context.Context, account string, limit int) (int, error) {
+	return do(ctx, r, func(b *book, _ time.Time) (int, error) {
+		return min(limit, len(b.inbox(account, func(i *store.Interrupt) bool { return i.State == store.Pending }))), nil
+	})
+}
+
+// inbox lists interrupts of an account, the oldest first.
+func (b *book) inbox(account string, wanted func(*store.Interrupt) bool) []store.Asked {
+	var all []store.Asked
+	for key, run := range b.runs {
+		if key.Account != account {
+			continue
+		}
+		for _, i := range run.asked {
+			if wanted(i) {
+				all = append(all, store.Asked{Interrupt: *i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b store.Asked) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}

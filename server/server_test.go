@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
@@ -78,6 +80,7 @@ type site struct {
 	*testing.T
 	url string
 	e   *executor.Executor
+	api *huma.OpenAPI
 }
 
 func open(t *testing.T, change func(*server.Config)) *site {
@@ -105,7 +108,7 @@ func open(t *testing.T, change func(*server.Config)) *site {
 			t.Error(err)
 		}
 	})
-	return &site{t, h.URL, e}
+	return &site{t, h.URL, e, s.OpenAPI()}
 }
 
 // answer is what a server said.

@@ -24,8 +24,8 @@ var floors = []floor{
 	{".", may("internal/..."), "the vocabulary: everything stands on it, so it stands on nothing"},
 
 	{"store", may(".", "internal/..."), "the port behind which state is kept; it knows no engine, so that any engine may use it"},
-	{"store/storetest", may("store"), "the suite sees a store only through the port, as the engine does"},
 	{"store/memory", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/storetest", may("store", "store/memory"), "the suite sees a store only through the port, as the engine does, and compares it with the reference"},
 	{"store/sqlite", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 	{"store/redis", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
@@ -107,6 +107,7 @@ type testSupport struct {
 // testSupports are the exceptions to: what a program links must not register test flags or take a *testing.T.
 var testSupports = []testSupport{
 	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},
+	{"internal/redistest", "gives each test a Redis of its own and fails the test if there is none"},
 	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
 	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},
 	{"examples/console/consoletest", "tells the story of every agent example, with real processes; only their tests call it"},

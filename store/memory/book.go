@@ -11,12 +11,13 @@ import (
 // book is the protocol of [store.Runs] without locks, clocks and disks: what the SQL of the other stores has to come to. The
 // model check explores this very code.
 type book struct {
-	runs    map[store.Key]*bookedRun
-	resumes map[resumeKey]*bookedResume
-	effects map[effectKey]*store.Effect
-	once    map[string][]byte
-	ready   int64 // counts how often a run became ready, for the order of claims
-	log     chronicle
+	runs        map[store.Key]*bookedRun
+	resumes     map[resumeKey]*bookedResume
+	effects     map[effectKey]*store.Effect
+	once        map[string][]byte
+	ready       int64 // counts how often a run became ready, for the order of claims
+	log         chronicle
+	credentials map[string]store.Credential
 }
 
 type bookedRun struct {

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -20,4 +21,14 @@ func TestStore(t *testing.T) {
 // The reference is the same as itself: this is a test of the comparison.
 func TestReference(t *testing.T) {
 	storetest.Reference(t, func(_ *testing.T, clock func() time.Time) store.Store { return memory.NewRuns(clock) })
+}
+
+// A cursor that this store never had is one of another.
+func TestFeed_ACursorAheadIsRefused(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	for _, after := range []string{"1", "0", "-1", "+1", "01"} {
+		if _, _, err := runs.Feed(t.Context(), "acme", after, 0); !errors.Is(err, store.ErrKey) {
+			t.Errorf("%q: %v; want ErrKey", after, err)
+		}
+	}
 }

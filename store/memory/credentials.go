@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Credentials = (*Runs)(nil)
+
+// AddCredential keeps a new credential; see [store.Credentials].
+func (r *Runs) AddCredential(ctx context.Context, c store.Credential) error {
+	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
+		if c.ID == "" {
+			return struct{}{}, store.ErrKey
+		}
+		if _, known := b.credentials[c.ID]; known {
+			return struct{}{}, store.ErrExists
+		}
+		c.Created, c.Revoked = now, time.Time{}
+		if b.credentials == nil {
+			b.credentials = make(map[string]store.Credential)
+		}
+		b.credentials[c.ID] = c
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// Credential returns a credential by its id; see [store.Credentials].
+func (r *Runs) Credential(ctx context.Context, id string) (store.Credential, error) {
+	return do(ctx, r, func(b *book, _ time.Time) (store.Credential, error) {
+		c, known := b.credentials[id]
+		if !known {
+			return c, store.ErrNotFound
+		}
+		return c, nil
+	})
+}
+
+// Credentials lists those of an account; see [store.Credentials].
+func (r *Runs) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
+	return do(ctx, r, func(b *book, _ time.Time) ([]store.Credential, error) {
+		var list []store.Credential
+		for _, c := range b.credentials {
+			if c.Account == account {
+				list = append(list, c)
+			}
+		}
+		slices.SortFunc(list, func(a, b store.Credential) int {
+			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+		})
+		return list, nil
+	})
+}
+
+// RevokeCredential ends a credential; see [store.Credentials].
+func (r *Runs) RevokeCredential(ctx context.Context, account, id string) error {
+	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
+		c, known := b.credentials[id]
+		if !known || c.Account != account {
+			return struct{}{}, store.ErrNotFound
+		}
+		if c.Revoked.IsZero() {
+			c.Revoked = now
+			b.credentials[id] = c
+		}
+		return struct{}{}, nil
+	})
+	return err
+}

@@ -12,27 +12,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 )
-
-// chatBody starts a run, or answers one.
-type chatBody struct {
-	GraphID   string          `json:"graphId,omitempty" maxLength:"512" doc:"What to run, as inproc:content-review. For a start."`
-	StateKey  string          `json:"stateKey,omitempty" maxLength:"512" doc:"The handle of the run. A start without one makes one."`
-	Input     json.RawMessage `json:"input,omitempty" doc:"What the run begins with."`
-	StartID   string          `json:"startId,omitempty" maxLength:"512" doc:"Tells this start from another one of the same graph with the same input."`
-	Supersede bool            `json:"supersede,omitempty" doc:"End the run that has the state key, if it began with something else."`
-
-	ResumeID      string                     `json:"resumeId,omitempty" maxLength:"512" doc:"Chosen by the caller. The same request with the same id counts once."`
-	ResumeValue   json.RawMessage            `json:"resumeValue,omitempty" doc:"The answer to the one question that is open."`
-	ResumeTargets map[string]json.RawMessage `json:"resumeTargets,omitempty" doc:"Answers by the id of their question."`
-	Shown         map[string]string          `json:"shown,omitempty" doc:"By the id of the question, the digest of what was shown to whoever answers."`
-}
 
 type chatInput struct {
 	Prefer string `header:"Prefer" doc:"respond-async does not wait for the outcome; wait=N waits N seconds."`
 	Accept string `header:"Accept"`
-	Body   chatBody
+	Body   api.Chat
 }
 
 // outcomeOutput is how far a run has come. Its status is 202 if nobody knows yet.
@@ -42,7 +29,7 @@ type outcomeOutput struct {
 }
 
 func (s *Server) registerChat() {
-	op := operation("chat", http.MethodPost, prefix+"/ai/chat", "Start a run, or answer what it asks", Agent, Approver)
+	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run, or answer what it asks", Agent, Approver)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once."
 	huma.Register(s.api, op, s.chat)
@@ -95,7 +82,7 @@ func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Reque
 func (s *Server) run(ctx context.Context, request executor.Request) (*outcomeOutput, error) {
 	outcome, err := s.config.Executor.Run(ctx, request)
 	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
-		return &outcomeOutput{Status: http.StatusAccepted, Body: Outcome{Pending: &Pending{Run: pending.Run, StateKey: pending.StateKey}}}, nil
+		return &outcomeOutput{Status: http.StatusAccepted, Body: Outcome{Pending: &api.Pending{Run: pending.Run, StateKey: pending.StateKey}}}, nil
 	}
 	if err != nil {
 		return nil, explain(err)
@@ -131,13 +118,7 @@ const maxWait = 60
 // Outcome is a fermata.Outcome, or that it is not known yet.
 type Outcome struct {
 	fermata.Outcome
-	Pending *Pending
-}
-
-// Pending says that what was asked for is recorded and under way.
-type Pending struct {
-	Run      string `json:"runId,omitempty"`
-	StateKey string `json:"stateKey"`
+	Pending *api.Pending
 }
 
 // MarshalJSON writes what there is.
@@ -147,28 +128,28 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		Status string `json:"status"`
-		*Pending
-	}{"pending", o.Pending})
+		*api.Pending
+	}{api.StatusPending, o.Pending})
 }
 
 // Schema describes it.
 func (Outcome) Schema(r huma.Registry) *huma.Schema {
 	text := func(words ...any) *huma.Schema { return &huma.Schema{Type: "string", Enum: words} }
-	any := &huma.Schema{}
+	anything := &huma.Schema{}
 	str := &huma.Schema{Type: "string"}
 	object := func(status string, required []string, properties map[string]*huma.Schema) *huma.Schema {
 		properties["status"], properties["runId"] = text(status), str
 		return &huma.Schema{Type: "object", Required: append(required, "status"), Properties: properties, AdditionalProperties: false}
 	}
-	envelope := &huma.Schema{Type: "object", Required: []string{"kind"}, Properties: map[string]*huma.Schema{"kind": str, "data": any}}
+	envelope := &huma.Schema{Type: "object", Required: []string{"kind"}, Properties: map[string]*huma.Schema{"kind": str, "data": anything}}
 	interrupt := &huma.Schema{Type: "object", Required: []string{"id", "address", "kind"}, Properties: map[string]*huma.Schema{
-		"id": str, "address": str, "kind": str, "data": any, "answerSchema": any,
+		"id": str, "address": str, "kind": str, "data": anything, "answerSchema": anything,
 	}}
 	usage := &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"inputTokens": {Type: "integer"}, "outputTokens": {Type: "integer"}}}
 	return &huma.Schema{OneOf: []*huma.Schema{
-		object("completed", []string{"runId"}, map[string]*huma.Schema{"content": str, "output": any, "usage": usage, "finishReason": str}),
+		object("completed", []string{"runId"}, map[string]*huma.Schema{"content": str, "output": anything, "usage": usage, "finishReason": str}),
 		object("needs_input", []string{"runId", "stateKey", "interrupts"}, map[string]*huma.Schema{"stateKey": str, "interrupt": envelope, "interrupts": {Type: "array", Items: interrupt}}),
 		object("error", []string{"runId", "error"}, map[string]*huma.Schema{"error": str, "message": str}),
-		object("pending", []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),
+		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),
 	}}
 }

@@ -11,19 +11,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/store"
 )
 
-// Event is something that happened to a run.
-type Event struct {
-	ID        int64     `json:"id" doc:"Counts the events of the run."`
-	Type      string    `json:"type"`
-	Request   string    `json:"request,omitempty" doc:"The request that it is about."`
-	CreatedAt time.Time `json:"createdAt"`
-}
-
-func eventOf(e store.Event) Event {
-	return Event{ID: e.Number, Type: string(e.Kind), Request: e.Interrupt, CreatedAt: e.At}
+func eventOf(e store.Event) api.Event {
+	return api.Event{ID: e.Number, Type: string(e.Kind), Request: e.Interrupt, CreatedAt: e.At}
 }
 
 type eventsInput struct {
@@ -37,7 +30,7 @@ const (
 )
 
 func (s *Server) registerEvents() {
-	op := operation("run-events", http.MethodGet, prefix+"/runs/{stateKey}/events", "What happens to a run, as it happens (server-sent events)", Agent, Approver, Auditor)
+	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "What happens to a run, as it happens (server-sent events)", Agent, Approver, Auditor)
 	op.Description = "Each event has its number as id; Last-Event-ID goes on behind it. A comment every 15 seconds keeps the connection alive. The stream ends with the run; its last message is the event \"outcome\" with what the run came to."
 	op.Responses = map[string]*huma.Response{"200": {Description: "The stream.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: "string"}}}}}
 	huma.Register(s.api, op, s.events)

@@ -12,38 +12,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
 
-// Problem is what a client gets in the place of an answer: an RFC 9457 problem with a code that does not change.
+// Problem is an api.Problem on its way out.
 type Problem struct {
-	Status int    `json:"status" doc:"The HTTP status."`
-	Code   string `json:"code" doc:"What is wrong, for programs; see the table of codes."`
-	Title  string `json:"title" doc:"What is wrong, in a word."`
-	Detail string `json:"detail,omitempty" doc:"What is wrong here, for people."`
-	// Fields says what is wrong with which part of the request.
-	Fields []Field `json:"errors,omitempty" doc:"What is wrong with which part of the request."`
-	// Decided is set with already_decided.
-	Decided *Decided `json:"decided,omitempty" doc:"Who decided, when and how, if somebody did before."`
-
+	api.Problem
 	retryAfter time.Duration
 }
-
-// Field is a part of a request that is wrong.
-type Field struct {
-	Location string `json:"location,omitempty"`
-	Message  string `json:"message"`
-}
-
-// Decided says who decided something before.
-type Decided struct {
-	By      string    `json:"by"`
-	At      time.Time `json:"at"`
-	Verdict string    `json:"verdict"`
-}
-
-func (p *Problem) Error() string { return p.Detail }
 
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
@@ -98,7 +76,7 @@ var Codes = []Code{
 func problem(code, detail string, args ...any) *Problem {
 	for _, c := range Codes {
 		if c.Code == code {
-			return &Problem{Status: c.Status, Code: code, Title: c.Title, Detail: fmt.Sprintf(detail, args...)}
+			return &Problem{Problem: api.Problem{Status: c.Status, Code: code, Title: c.Title, Detail: fmt.Sprintf(detail, args...)}}
 		}
 	}
 	return problem("internal", "no code %s", code)
@@ -136,13 +114,13 @@ func explain(err error) *Problem {
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
-		p.Fields = []Field{{Message: bad.Err.Error()}}
+		p.Fields = []api.Field{{Message: bad.Err.Error()}}
 		return p
 	}
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
 		p := problem(results[refused.Result], "the decision was not taken: %s", refused.Result)
 		if refused.By != "" {
-			p.Decided = &Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
+			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
 		}
 		return p
 	}
@@ -174,9 +152,9 @@ func newError(status int, message string, errs ...error) huma.StatusError {
 		if own, ok := err.(*Problem); ok {
 			return own
 		}
-		field := Field{Message: err.Error()}
+		field := api.Field{Message: err.Error()}
 		if detailed, ok := err.(huma.ErrorDetailer); ok { // without the value: it may be a secret
-			field = Field{Location: detailed.ErrorDetail().Location, Message: detailed.ErrorDetail().Message}
+			field = api.Field{Location: detailed.ErrorDetail().Location, Message: detailed.ErrorDetail().Message}
 		}
 		p.Fields = append(p.Fields, field)
 	}

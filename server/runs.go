@@ -5,36 +5,24 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
 )
 
-// Run is a run in the list.
-type Run struct {
-	StateKey   string    `json:"stateKey"`
-	RunID      string    `json:"runId"`
-	Generation int       `json:"generation" doc:"Counts the runs that had this state key."`
-	GraphID    string    `json:"graphId"`
-	Status     string    `json:"status" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
-	Attempts   int       `json:"attempts" doc:"How often it was tried since it came to rest last."`
-	CreatedAt  time.Time `json:"createdAt"`
-	UpdatedAt  time.Time `json:"updatedAt"`
-}
-
 // RunView is a run with what it came to.
 type RunView struct {
-	Run
-	Outcome  *Outcome  `json:"outcome,omitempty" doc:"What it came to, or waits for. Not there while it is under way."`
-	Requests []Request `json:"requests" doc:"Everything that it asked."`
+	api.Run
+	Outcome  *Outcome      `json:"outcome,omitempty" doc:"What it came to, or waits for. Not there while it is under way."`
+	Requests []api.Request `json:"requests" doc:"Everything that it asked."`
 }
 
-func runOf(r store.Run) Run {
-	return Run{
+func runOf(r store.Run) api.Run {
+	return api.Run{
 		StateKey: r.StateKey, RunID: r.ID, Generation: r.Generation, GraphID: r.Provider + ":" + r.Graph, Status: string(r.Status),
 		Attempts: r.Attempts, CreatedAt: r.Created, UpdatedAt: r.Updated,
 	}
@@ -47,13 +35,7 @@ type runsInput struct {
 	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`
 }
 
-// Page is a part of a list.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty" doc:"The cursor of the next page; not there if this is the last."`
-}
-
-type pageOutput[T any] struct{ Body Page[T] }
+type pageOutput[T any] struct{ Body api.Page[T] }
 
 type keyInput struct {
 	StateKey string `path:"stateKey" maxLength:"512"`
@@ -62,14 +44,14 @@ type keyInput struct {
 type runOutput struct{ Body RunView }
 
 func (s *Server) registerRuns() {
-	huma.Register(s.api, operation("list-runs", http.MethodGet, prefix+"/runs", "The runs of the account, the newest first", Agent, Approver, Auditor), s.listRuns)
-	huma.Register(s.api, operation("get-run", http.MethodGet, prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", Agent, Approver, Auditor), s.getRun)
-	cancel := operation("cancel-run", http.MethodPost, prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", Agent)
+	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "The runs of the account, the newest first", Agent, Approver, Auditor), s.listRuns)
+	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", Agent, Approver, Auditor), s.getRun)
+	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", Agent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, func(ctx context.Context, in *keyInput) (*struct{}, error) {
 		return nil, orProblem(s.config.Executor.Cancel(ctx, who(ctx).Account, in.StateKey))
 	})
-	retry := operation("retry-run", http.MethodPost, prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
+	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
 		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey))
@@ -84,7 +66,7 @@ func orProblem(err error) error {
 	return explain(err)
 }
 
-func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[Run], error) {
+func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {
 	filter := store.Filter{Limit: pageSize(in.Limit) + 1} // one more tells whether there is more
 	for _, status := range in.Status {
 		filter.Status = append(filter.Status, store.Status(status))
@@ -110,7 +92,7 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []Request{}}}
+	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}}}
 	if view.Outcome != nil {
 		out.Body.Outcome = &Outcome{Outcome: view.Outcome}
 	}
@@ -129,7 +111,7 @@ func pageSize(limit int) int {
 
 // paged makes a page of a list that has one more item than the page, if there is more.
 func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (*pageOutput[U], error) {
-	out := &pageOutput[U]{Body: Page[U]{Items: []U{}}}
+	out := &pageOutput[U]{Body: api.Page[U]{Items: []U{}}}
 	more := len(list) > size
 	if more {
 		list = list[:size]

@@ -42,9 +42,6 @@ type Server struct {
 	limits  *limiter
 }
 
-// prefix is where the API lives.
-const prefix = "/api/v1"
-
 // New makes a server.
 func New(config Config) (*Server, error) {
 	switch {

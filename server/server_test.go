@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/box"
@@ -254,7 +255,7 @@ func TestRequests_AreListedAndDecided(t *testing.T) {
 		s.chat("agent@acme", strings.Replace(startDemo, "demo-1", key, 1))
 	}
 	var page struct {
-		Items []server.Request
+		Items []api.Request
 		Next  string
 	}
 	var keys []string

@@ -49,10 +49,13 @@ var floors = []floor{
 
 	{"executor", may(".", "store", "provider", "desk", "policy", "audit", "internal/..."), "the only writer of run status; providers come to it through the port"},
 
+	{"api", may("."), "the words of the HTTP API, for both of its ends"},
+	{"client", may(".", "api"), "a program that speaks to a server needs nothing of the server"},
+
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},
 	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of the request row, like any channel"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
-	{"server", may(".", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
+	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
 	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
 

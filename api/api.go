@@ -1,0 +1,165 @@
+// Package api is the words of the HTTP API: what the server sends and takes, and the client takes and sends.
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Prefix is where the API lives.
+const Prefix = "/api/v1"
+
+// Chat starts a run, or answers one if it has a resume id.
+type Chat struct {
+	GraphID   string          `json:"graphId,omitempty" maxLength:"512" doc:"What to run, as inproc:content-review. For a start."`
+	StateKey  string          `json:"stateKey,omitempty" maxLength:"512" doc:"The handle of the run. A start without one makes one."`
+	Input     json.RawMessage `json:"input,omitempty" doc:"What the run begins with."`
+	StartID   string          `json:"startId,omitempty" maxLength:"512" doc:"Tells this start from another one of the same graph with the same input."`
+	Supersede bool            `json:"supersede,omitempty" doc:"End the run that has the state key, if it began with something else."`
+
+	ResumeID      string                     `json:"resumeId,omitempty" maxLength:"512" doc:"Chosen by the caller. The same request with the same id counts once."`
+	ResumeValue   json.RawMessage            `json:"resumeValue,omitempty" doc:"The answer to the one question that is open."`
+	ResumeTargets map[string]json.RawMessage `json:"resumeTargets,omitempty" doc:"Answers by the id of their question."`
+	Shown         map[string]string          `json:"shown,omitempty" doc:"By the id of the question, the digest of what was shown to whoever answers."`
+}
+
+// Pending says that what was asked for is recorded and under way.
+type Pending struct {
+	Run      string `json:"runId,omitempty"`
+	StateKey string `json:"stateKey"`
+}
+
+// StatusPending is the status of an outcome that is not known yet.
+const StatusPending = "pending"
+
+// Run is a run in the list.
+type Run struct {
+	StateKey   string    `json:"stateKey"`
+	RunID      string    `json:"runId"`
+	Generation int       `json:"generation" doc:"Counts the runs that had this state key."`
+	GraphID    string    `json:"graphId"`
+	Status     string    `json:"status" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
+	Attempts   int       `json:"attempts" doc:"How often it was tried since it came to rest last."`
+	CreatedAt  time.Time `json:"createdAt"`
+	UpdatedAt  time.Time `json:"updatedAt"`
+}
+
+// Request is a question to people, and what became of it.
+type Request struct {
+	ID           string          `json:"id"`
+	StateKey     string          `json:"stateKey"`
+	GraphID      string          `json:"graphId"`
+	Address      string          `json:"address" doc:"The place in the run that asks."`
+	Kind         string          `json:"kind"`
+	Data         json.RawMessage `json:"data,omitempty" doc:"What is shown."`
+	Shown        string          `json:"shown" doc:"The digest of what is shown; send it back with the decision."`
+	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
+	State        string          `json:"state" enum:"pending,decided,withdrawn"`
+	CreatedAt    time.Time       `json:"createdAt"`
+	Deadline     *time.Time      `json:"deadline,omitempty"`
+	Decision     *Decision       `json:"decision,omitempty"`
+}
+
+// Decision is what was decided on a request.
+type Decision struct {
+	Verdict string          `json:"verdict" enum:"approve,reject,answer,expire"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	By      string          `json:"by"`
+	Via     string          `json:"via,omitempty"`
+	Source  string          `json:"source" enum:"person,clock,policy"`
+	At      time.Time       `json:"at"`
+}
+
+// Decide is a decision to be made.
+type Decide struct {
+	ResumeID string          `json:"resumeId" minLength:"1" maxLength:"512" doc:"Chosen by the caller. The same decision with the same id counts once."`
+	Answer   json.RawMessage `json:"answer" doc:"As the answerSchema of the request says."`
+	Shown    string          `json:"shown,omitempty" maxLength:"128" doc:"The digest of what was shown. A decision on something else is refused."`
+}
+
+// Ask is a question of an agent that the server does not execute.
+type Ask struct {
+	StateKey     string          `json:"stateKey,omitempty" maxLength:"512"`
+	Kind         string          `json:"kind" minLength:"1" maxLength:"256"`
+	Data         json.RawMessage `json:"data" doc:"What is shown to people."`
+	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" doc:"The JSON Schema of the answer."`
+	Callback     json.RawMessage `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook: {\"url\": …}."`
+	Timeout      json.RawMessage `json:"timeout,omitempty" doc:"How long it may be open."`
+}
+
+// Event is something that happened to a run.
+type Event struct {
+	ID        int64     `json:"id" doc:"Counts the events of the run."`
+	Type      string    `json:"type"`
+	Request   string    `json:"request,omitempty" doc:"The request that it is about."`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Graph is something that can be run.
+type Graph struct {
+	ID          string          `json:"id"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+}
+
+// Kind is a kind of question.
+type Kind struct {
+	Name           string          `json:"name"`
+	QuestionSchema json.RawMessage `json:"questionSchema"`
+	AnswerSchema   json.RawMessage `json:"answerSchema"`
+}
+
+// Page is a part of a list.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty" doc:"The cursor of the next page; not there if this is the last."`
+}
+
+// Health says that the server is there.
+type Health struct {
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version"`
+}
+
+// Problem is what a client gets in the place of an answer: an RFC 9457 problem with a code that does not change.
+type Problem struct {
+	Status int    `json:"status" doc:"The HTTP status."`
+	Code   string `json:"code" doc:"What is wrong, for programs; see the table of codes."`
+	Title  string `json:"title" doc:"What is wrong, in a word."`
+	Detail string `json:"detail,omitempty" doc:"What is wrong here, for people."`
+	// Fields says what is wrong with which part of the request.
+	Fields []Field `json:"errors,omitempty" doc:"What is wrong with which part of the request."`
+	// Decided is set with already_decided.
+	Decided *Decided `json:"decided,omitempty" doc:"Who decided, when and how, if somebody did before."`
+}
+
+// Field is a part of a request that is wrong.
+type Field struct {
+	Location string `json:"location,omitempty"`
+	Message  string `json:"message"`
+}
+
+// Decided says who decided something before.
+type Decided struct {
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`
+	Verdict string    `json:"verdict"`
+}
+
+// Error says what is wrong in one line.
+func (p *Problem) Error() string {
+	text := p.Code
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	for _, f := range p.Fields {
+		text += "; " + f.Message
+		if f.Location != "" {
+			text += " (" + f.Location + ")"
+		}
+	}
+	if p.Decided != nil {
+		text += "; " + p.Decided.Verdict + " by " + p.Decided.By + " at " + p.Decided.At.UTC().Format(time.RFC3339)
+	}
+	return text
+}

@@ -1,0 +1,263 @@
+// Package client speaks to a Fermata server.
+//
+//	c, err := client.New("http://localhost:8080", token)
+//	outcome, err := c.Start(ctx, "inproc:content-review", "demo-1", json.RawMessage(`{"topic":"tea"}`))
+//
+// Every call can be repeated: starts and decisions have ids, and count once. So the client repeats by itself what a server did not
+// answer, or answered with 429 or 503, until the context ends or it has tried for long enough.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+)
+
+// ErrPending says that what was asked for is recorded and under way, and that nobody waited for the outcome.
+var ErrPending = errors.New("client: under way")
+
+// Client speaks to a server. It may be used by several goroutines.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+	tries int
+}
+
+// New makes a client of a server at a URL, for whoever the token belongs to.
+func New(base, token string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("client: %q is no http or https URL", base)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &Client{base: u, token: token, http: &http.Client{Transport: transport}, tries: 5}, nil
+}
+
+// Start starts a run, and returns how far it has come. The same start with the same state key counts once.
+func (c *Client) Start(ctx context.Context, graphID, stateKey string, input json.RawMessage) (fermata.Outcome, error) {
+	return c.Chat(ctx, api.Chat{GraphID: graphID, StateKey: stateKey, Input: input})
+}
+
+// Chat starts or answers a run. ErrPending says that it is under way.
+func (c *Client) Chat(ctx context.Context, chat api.Chat) (fermata.Outcome, error) {
+	if chat.ResumeID == "" && chat.StateKey == "" {
+		chat.StateKey = "key_" + NewID() // or a repeated start would be a second run
+	}
+	return c.outcome(ctx, "/ai/chat", chat)
+}
+
+// Decide decides on a request. A decision without a resume id gets one, so that repeating it here is safe.
+func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (fermata.Outcome, error) {
+	if decide.ResumeID == "" {
+		decide.ResumeID = NewID()
+	}
+	return c.outcome(ctx, "/requests/"+url.PathEscape(id)+"/decision", decide)
+}
+
+// Ask asks for a decision. Without a state key it gets one.
+func (c *Client) Ask(ctx context.Context, ask api.Ask) (fermata.Outcome, error) {
+	if ask.StateKey == "" {
+		ask.StateKey = "ask_" + NewID()
+	}
+	return c.outcome(ctx, "/requests", ask)
+}
+
+// NewID makes an id that nobody else has.
+func NewID() string { return strings.ToLower(rand.Text()) }
+
+func (c *Client) outcome(ctx context.Context, path string, body any) (fermata.Outcome, error) {
+	var raw json.RawMessage
+	if err := c.call(ctx, http.MethodPost, path, nil, body, &raw); err != nil {
+		return nil, err
+	}
+	var tag struct{ Status, StateKey string }
+	if err := json.Unmarshal(raw, &tag); err != nil {
+		return nil, fmt.Errorf("client: the server's answer: %w", err)
+	}
+	if tag.Status == api.StatusPending {
+		return nil, fmt.Errorf("%w: %q", ErrPending, tag.StateKey)
+	}
+	return fermata.UnmarshalOutcome(raw)
+}
+
+// Query says which items of a list are wanted; see the server's API for what each list takes.
+type Query struct {
+	Status, State, Kind, GraphID, Cursor string
+	Limit                                int
+}
+
+func (q Query) values() url.Values {
+	v := make(url.Values)
+	for name, value := range map[string]string{"status": q.Status, "state": q.State, "kind": q.Kind, "graphId": q.GraphID, "cursor": q.Cursor} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// Runs returns a page of the runs of the account, the newest first.
+func (c *Client) Runs(ctx context.Context, q Query) (page api.Page[api.Run], err error) {
+	return page, c.call(ctx, http.MethodGet, "/runs", q.values(), nil, &page)
+}
+
+// RunView is a run with what it came to and what it asked.
+type RunView struct {
+	api.Run
+	// Outcome is nil while it is under way.
+	Outcome  fermata.Outcome
+	Requests []api.Request
+}
+
+// Run returns a run.
+func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
+	var answer struct {
+		api.Run
+		Outcome  json.RawMessage
+		Requests []api.Request
+	}
+	if err := c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(stateKey), nil, nil, &answer); err != nil {
+		return RunView{}, err
+	}
+	view := RunView{Run: answer.Run, Requests: answer.Requests}
+	var err error
+	if answer.Outcome != nil {
+		view.Outcome, err = fermata.UnmarshalOutcome(answer.Outcome)
+	}
+	return view, err
+}
+
+// Cancel ends a run.
+func (c *Client) Cancel(ctx context.Context, stateKey string) error {
+	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(stateKey)+"/cancel", nil, nil, nil)
+}
+
+// Retry lets a parked run go on.
+func (c *Client) Retry(ctx context.Context, stateKey string) error {
+	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(stateKey)+"/retry", nil, nil, nil)
+}
+
+// Requests returns a page of what people are asked, the oldest first.
+func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Request], err error) {
+	return page, c.call(ctx, http.MethodGet, "/requests", q.values(), nil, &page)
+}
+
+// Request returns one request.
+func (c *Client) Request(ctx context.Context, id string) (request api.Request, err error) {
+	return request, c.call(ctx, http.MethodGet, "/requests/"+url.PathEscape(id), nil, nil, &request)
+}
+
+// Graphs lists what can be run.
+func (c *Client) Graphs(ctx context.Context) (page api.Page[api.Graph], err error) {
+	return page, c.call(ctx, http.MethodGet, "/graphs", nil, nil, &page)
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// call makes a request, again and again if need be. An error of the server is an [*api.Problem].
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	for try := 1; ; try++ {
+		again, err := c.once(ctx, method, path, query, data, answer)
+		if err == nil || again < 0 || try == c.tries || ctx.Err() != nil {
+			return err
+		}
+		pause := max(again, time.Duration(1<<try)*50*time.Millisecond)
+		timer := time.NewTimer(pause + mrand.N(pause/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// never is in the place of a pause after which to try again.
+const never = -1
+
+func (c *Client) once(ctx context.Context, method, path string, query url.Values, body []byte, answer any) (again time.Duration, err error) {
+	response, err := c.send(ctx, method, path, query, body, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return 0, err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return refusal(response, data)
+	}
+	if answer == nil {
+		return never, nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return never, fmt.Errorf("client: the server's answer: %w", err)
+	}
+	return never, nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body []byte, headers map[string]string) (*http.Response, error) {
+	u := c.base.JoinPath(api.Prefix)
+	u.RawPath, u.Path = u.EscapedPath()+path, u.Path+unescaped(path)
+	u.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	return c.http.Do(r)
+}
+
+func unescaped(path string) string {
+	plain, err := url.PathUnescape(path)
+	if err != nil { // it was escaped here
+		return path
+	}
+	return plain
+}
+
+// refusal is what a server says in the place of an answer, and after which time it makes sense to ask again.
+func refusal(response *http.Response, data []byte) (again time.Duration, err error) {
+	problem := new(api.Problem)
+	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // somebody in between
+		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+		return min(time.Duration(seconds)*time.Second, time.Minute), problem
+	}
+	return never, problem
+}

@@ -1,0 +1,210 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+type memo struct {
+	Text string `json:"text"`
+}
+
+var sign = fermata.NewKind[string, string]("sign-of-client-test")
+
+// serve runs a real server, behind whatever stands in front of it.
+func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
+	t.Helper()
+	g := graph.New[memo]("memo")
+	g.Node("sign", func(ctx context.Context, m memo) (memo, error) {
+		name, err := sign.Ask(ctx, m.Text)
+		m.Text += name
+		return m, err
+	})
+	g.Edge(graph.Start, "sign")
+	g.Edge("sign", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[memo]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := box.New(box.Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := memory.NewRuns(nil)
+	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(st)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, kept, err := server.NewKey("acme", "ann", server.Admin, time.Time{})
+	if err == nil {
+		err = st.AddCredential(t.Context(), kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(front(s))
+	t.Cleanup(func() {
+		h.Close()
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(h.URL, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func plain(h http.Handler) http.Handler { return h }
+
+func TestClient_TheWholeWay(t *testing.T) {
+	c := serve(t, plain)
+	key := "memo/1 ä?"
+	outcome, err := c.Start(t.Context(), "inproc:memo", key, json.RawMessage(`{"text":"by "}`))
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if err != nil || !ok || waiting.StateKey != key {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+	page, err := c.Requests(t.Context(), client.Query{State: "pending"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].StateKey != key {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	r := page.Items[0]
+	outcome, err = c.Decide(t.Context(), r.ID, api.Decide{Answer: json.RawMessage(`"ann"`), Shown: r.Shown})
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+	view, err := c.Run(t.Context(), key)
+	if err != nil || view.Status != "completed" || len(view.Requests) != 1 || view.Requests[0].Decision.By != "ann" {
+		t.Errorf("%+v, %v", view, err)
+	}
+	runs, err := c.Runs(t.Context(), client.Query{Status: "completed"})
+	if err != nil || len(runs.Items) != 1 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if graphs, err := c.Graphs(t.Context()); err != nil || graphs.Items[0].ID != "inproc:memo" {
+		t.Errorf("%+v, %v", graphs, err)
+	}
+	_, err = c.Decide(t.Context(), r.ID, api.Decide{Answer: json.RawMessage(`"bob"`)})
+	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "already_decided" || !strings.Contains(err.Error(), "by ann") {
+		t.Errorf("too late: %v", err)
+	}
+	if err := c.Cancel(t.Context(), key); err == nil {
+		t.Error("it was cancelled after its end")
+	}
+}
+
+// A server that is restarted, or a proxy in front of it, loses answers. The client repeats, and everything counts once.
+func TestClient_RepeatsWhatWasNotAnswered(t *testing.T) {
+	var calls atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch calls.Add(1) % 3 {
+			case 1: // it is done, and nobody hears of it
+				h.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler)
+			case 2:
+				w.WriteHeader(http.StatusServiceUnavailable)
+			default:
+				h.ServeHTTP(w, r)
+			}
+		})
+	})
+	if _, err := c.Chat(t.Context(), api.Chat{GraphID: "inproc:memo", Input: json.RawMessage(`{"text":"by "}`)}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.Requests(t.Context(), client.Query{State: "all"})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if _, err := c.Decide(t.Context(), page.Items[0].ID, api.Decide{Answer: json.RawMessage(`"ann"`)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
+	var streams atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/events") && streams.Add(1) == 1 {
+				h.ServeHTTP(&cutAfter{ResponseWriter: w, messages: 2}, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":"by "}`)); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for event, err := range c.Events(t.Context(), "memo-1", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, event.Type)
+		if event.Type == "waiting" {
+			if _, err := c.Chat(t.Context(), api.Chat{StateKey: "memo-1", ResumeID: "1", ResumeValue: json.RawMessage(`"ann"`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := strings.ReplaceAll(strings.Join(kinds, " "), "outcome ", "")
+	if got != "created asked waiting decided completed outcome" || streams.Load() < 2 {
+		t.Errorf("it saw %s on %d connections", kinds, streams.Load())
+	}
+	for _, err := range c.Events(t.Context(), "unknown", 0) {
+		if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "not_found" {
+			t.Errorf("an unknown run: %v", err)
+		}
+	}
+}
+
+// cutAfter loses the connection after some messages.
+type cutAfter struct {
+	http.ResponseWriter
+	messages int
+}
+
+func (c *cutAfter) Write(data []byte) (int, error) {
+	if c.messages--; c.messages < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return c.ResponseWriter.Write(data)
+}
+
+func (c *cutAfter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func TestNew_SaysWhatIsWrong(t *testing.T) {
+	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://"} {
+		if _, err := client.New(bad, ""); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

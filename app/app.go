@@ -56,8 +56,23 @@ type program struct {
 
 // commands is the command line.
 type commands struct {
-	Key   keyCommands   `cmd:"" help:"The key with which everything in the store is sealed."`
-	Store storeCommands `cmd:"" help:"What is kept: how much, for how long, of whom."`
+	Demo demoCommand `cmd:"" help:"Serve sample graphs on a SQLite file; nothing else to install."`
+
+	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
+	Runs    runsCommand    `cmd:"" group:"people" help:"List runs."`
+	Watch   watchCommand   `cmd:"" group:"people" help:"Print what happens to a run until it is over."`
+	Cancel  cancelCommand  `cmd:"" group:"people" help:"End a run."`
+	Inbox   inboxCommand   `cmd:"" group:"people" help:"List what people are asked."`
+	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
+	Approve approveCommand `cmd:"" group:"people" help:"Say yes to a request."`
+	Reject  rejectCommand  `cmd:"" group:"people" help:"Say no to a request."`
+	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
+
+	Keys  keysCommands  `cmd:"" group:"operators" help:"What programs sign in with."`
+	Key   keyCommands   `cmd:"" group:"operators" help:"The key with which everything in the store is sealed."`
+	Store storeCommands `cmd:"" group:"operators" help:"What is kept: how much, for how long, of whom."`
+
+	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
 // Main runs the program with the arguments of this process, and returns its exit code.
@@ -78,7 +93,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	var c commands
 	left := -1
 	parser, err := kong.New(&c, kong.Name("fermata"), kong.Description("Lets agents and workflows stop for a person, and go on exactly where they stopped."),
-		kong.Writers(out, errOut), kong.Exit(func(code int) { left = code }), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
+		kong.Writers(out, errOut), kong.Exit(func(code int) { left = code }), kong.ExplicitGroups([]kong.Group{{Key: "people", Title: "For people"}, {Key: "operators", Title: "For operators"}}), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
 	if err != nil {
 		fmt.Fprintln(errOut, "fermata:", err)
 		return exitError

@@ -56,7 +56,7 @@ func (e *Executor) Look(ctx context.Context, account, stateKey string) (View, er
 
 // Questions returns what the runs of an account ask, the oldest first.
 func (e *Executor) Questions(ctx context.Context, account string, filter store.AskedFilter) ([]QuestionView, error) {
-	asked, err := e.inbox().Asked(ctx, account, filter)
+	asked, err := e.store.Asked(ctx, account, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (e *Executor) Questions(ctx context.Context, account string, filter store.A
 
 // Question returns one question, or store.ErrNotFound.
 func (e *Executor) Question(ctx context.Context, account, id string) (QuestionView, error) {
-	asked, err := e.inbox().Question(ctx, account, id)
+	asked, err := e.store.Question(ctx, account, id)
 	if err != nil {
 		return QuestionView{}, err
 	}
@@ -80,7 +80,7 @@ func (e *Executor) Question(ctx context.Context, account, id string) (QuestionVi
 
 // Pending counts the open questions of an account, but no further than to limit.
 func (e *Executor) Pending(ctx context.Context, account string, limit int) (int, error) {
-	return e.inbox().Pending(ctx, account, limit)
+	return e.store.Pending(ctx, account, limit)
 }
 
 // Ready returns nil if the store can be reached and this executor takes work.
@@ -103,5 +103,3 @@ func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {
 	q.Asked.Data, q.Interrupt.Answer = nil, nil
 	return q, nil
 }
-
-func (e *Executor) inbox() store.Inbox { return e.store.(store.Inbox) }

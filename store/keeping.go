@@ -10,7 +10,9 @@ type Store interface {
 	Checkpoints
 	Runs
 	Events
+	Inbox
 	Keeping
+	Credentials
 }
 
 // Keeping is the life of what is kept, after it was written.

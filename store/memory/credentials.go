@@ -9,8 +9,6 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Credentials = (*Runs)(nil)
-
 // AddCredential keeps a new credential; see [store.Credentials].
 func (r *Runs) AddCredential(ctx context.Context, c store.Credential) error {
 	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {

@@ -9,8 +9,6 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Inbox = (*Runs)(nil)
-
 // Asked returns interrupts of all runs of an account; see [store.Inbox].
 func (r *Runs) Asked(ctx context.Context, account string, filter store.AskedFilter) ([]store.Asked, error) {
 	return do(ctx, r, func(b *book, _ time.Time) ([]store.Asked, error) {

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+type inboxCommand struct {
+	remote
+	All   bool   `help:"Also what is decided or withdrawn."`
+	Kind  string `help:"Only this kind." placeholder:"KIND"`
+	Limit int    `help:"How many at most." default:"50"`
+}
+
+// Run lists what people are asked.
+func (c *inboxCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	query := client.Query{Kind: c.Kind, Limit: c.Limit}
+	if c.All {
+		query.State = "all"
+	}
+	page, err := to.Requests(ctx, query)
+	if err != nil {
+		return err
+	}
+	return c.print(p, page.Items, func(w io.Writer) {
+		if len(page.Items) == 0 {
+			fmt.Fprintln(w, "nothing is open")
+			return
+		}
+		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE")
+		for _, r := range page.Items {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.StateKey), r.Kind, r.State, ago(r.CreatedAt))
+		}
+		fmt.Fprintln(w, "\nfermata show REQUEST\tto see what it is about")
+		fmt.Fprintln(w, "fermata approve|reject|answer REQUEST\tto decide")
+	})
+}
+
+// decideFlags are what all decisions take.
+type decideFlags struct {
+	remote
+	ID       string `arg:"" help:"The id of the request."`
+	ResumeID string `help:"Names this decision: repeated with the same id it counts once." placeholder:"ID"`
+}
+
+// decide decides on what the server shows now: if it shows something else when the decision arrives, nothing is decided.
+func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Request) (any, error)) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := to.Request(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	said, err := answer(r)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: r.Shown})
+	return c.printOutcome(p, outcome, err)
+}
+
+type answerCommand struct {
+	decideFlags
+	Answer string `arg:"" help:"The answer, as JSON."`
+}
+
+// Run gives an answer.
+func (c *answerCommand) Run(ctx context.Context, p *program) error {
+	return c.decide(ctx, p, func(api.Request) (any, error) {
+		if !json.Valid([]byte(c.Answer)) {
+			return nil, errors.New("the answer is no JSON")
+		}
+		return json.RawMessage(c.Answer), nil
+	})
+}
+
+type approveCommand struct {
+	decideFlags
+	Reason string `help:"Why."`
+	Args   string `help:"Approve with these arguments in the place of those that were asked for, as JSON." placeholder:"JSON"`
+}
+
+// Run says yes.
+func (c *approveCommand) Run(ctx context.Context, p *program) error {
+	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		said, err := word(r, "approve", c.Reason)
+		if err == nil && c.Args != "" {
+			if !json.Valid([]byte(c.Args)) {
+				return nil, errors.New("--args is no JSON")
+			}
+			said["args"] = json.RawMessage(c.Args)
+		}
+		return said, err
+	})
+}
+
+type rejectCommand struct {
+	decideFlags
+	Reason string `help:"Why."`
+}
+
+// Run says no.
+func (c *rejectCommand) Run(ctx context.Context, p *program) error {
+	return c.decide(ctx, p, func(r api.Request) (any, error) { return word(r, "reject", c.Reason) })
+}
+
+// word makes an answer of a yes or a no, if the question is one for that: if its answer has a verb or an action which can be that word.
+func word(r api.Request, word, reason string) (map[string]any, error) {
+	var schema struct{ Properties map[string]json.RawMessage }
+	if r.AnswerSchema != nil {
+		if err := json.Unmarshal(r.AnswerSchema, &schema); err != nil {
+			return nil, err
+		}
+	}
+	said := make(map[string]any)
+	for _, name := range []string{"verb", "action"} {
+		var property struct{ Enum []string }
+		if json.Unmarshal(schema.Properties[name], &property) == nil && slices.Contains(property.Enum, word) {
+			said[name] = word
+			break
+		}
+	}
+	if len(said) == 0 {
+		return nil, fmt.Errorf("%s is no question that can be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
+	}
+	if reason == "" {
+		return said, nil
+	}
+	for _, name := range []string{"reason", "feedback"} {
+		if _, there := schema.Properties[name]; there {
+			said[name] = reason
+			return said, nil
+		}
+	}
+	return nil, fmt.Errorf("an answer to %s has no room for a reason", r.Kind)
+}

@@ -1,0 +1,124 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// demo runs the demo until the test ends, and returns how to call it.
+func demo(t *testing.T, dir string) (call func(args ...string) (int, string, string)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	done := make(chan int, 1)
+	var errs bytes.Buffer
+	go func() {
+		done <- run(ctx, []string{"demo", "--data", dir, "--addr", "127.0.0.1:0", "--json"}, w, &errs)
+		w.Close()
+	}()
+	var ready struct{ URL, Token, Account string }
+	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Account != demoAccount {
+		t.Fatalf("%+v, %v, %s", ready, err, errs.String())
+	}
+	t.Cleanup(func() {
+		stop()
+		if code := <-done; code != exitOK {
+			t.Errorf("the demo ended with %d: %s", code, errs.String())
+		}
+	})
+	return func(args ...string) (int, string, string) {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), append(args, "--url", ready.URL, "--token", ready.Token), &out, &errOut)
+		return code, out.String(), errOut.String()
+	}
+}
+
+func inboxOf(t *testing.T, call func(...string) (int, string, string)) map[string]api.Request {
+	t.Helper()
+	code, out, errOut := call("inbox", "--json")
+	var list []api.Request
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK {
+		t.Fatal(code, out, errOut, err)
+	}
+	byKey := make(map[string]api.Request)
+	for _, r := range list {
+		byKey[r.StateKey] = r
+	}
+	return byKey
+}
+
+// A newcomer, from the first command to the last.
+func TestDemo_APersonWorksWithIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	call := demo(t, dir)
+	open := inboxOf(t, call)
+	if len(open) != 3 {
+		t.Fatalf("open are %v", open)
+	}
+	if code, out, _ := call("show", open["drop-users"].ID); code != exitOK || !strings.Contains(out, "48213") || !strings.Contains(out, "cannot be brought back") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, errOut := call("approve", open["drop-users"].ID, "--reason", "it is a demo"); code != exitOK || !strings.Contains(out, "the table users is gone") {
+		t.Errorf("%d %s %s", code, out, errOut)
+	}
+	if code, _, errOut := call("reject", open["drop-users"].ID); code != exitError || !strings.Contains(errOut, "already_decided") || !strings.Contains(errOut, "by you") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if code, out, errOut := call("answer", open["article-tea"].ID, `{"action":"revise","feedback":"sugar"}`); code != exitOK || !strings.Contains(out, "Now with sugar") {
+		t.Errorf("%d %s %s", code, out, errOut)
+	}
+	if code, _, errOut := call("answer", open["article-coffee"].ID, `{"action":"maybe"}`); code != exitError || !strings.Contains(errOut, "bad_answer") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if code, out, _ := call("reject", open["article-coffee"].ID, "--reason", "too bitter"); code != exitOK || !strings.Contains(out, "completed") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := call("run", "inproc:content-review", `{"topic":"milk"}`, "--key", "milk"); code != exitOK || !strings.Contains(out, "waits") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, _, errOut := call("cancel", "milk"); code != exitOK {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if code, out, _ := call("watch", "milk"); code != exitOK || !strings.Contains(out, "cancelled") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := call("runs", "--status", "completed"); code != exitOK || strings.Count(out, "\n") != 5 {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// Ended and started again, everything is as it was, and the key of before is none any more.
+func TestDemo_GoesOnWhereItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var before func(...string) (int, string, string)
+	var id string
+	t.Run("first", func(t *testing.T) {
+		before = demo(t, dir)
+		id = inboxOf(t, before)["article-tea"].ID
+	})
+	after := demo(t, dir)
+	if got := inboxOf(t, after); len(got) != 3 || got["article-tea"].ID != id {
+		t.Errorf("open are %v", got)
+	}
+	if code, out, errOut := after("approve", id); code != exitOK || !strings.Contains(out, "Five things about tea") {
+		t.Errorf("%d %s %s", code, out, errOut)
+	}
+}
+
+func TestClean_ShowsWhatATerminalWouldObeyOrHide(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain ä 世": "plain ä 世", "\x1b[2J": `\u001b[2J`, "a\u202eb": `a\u202eb`, "a\u200bb": `a\u200bb`, "\u009b1m": `\u009b1m`, "a\nb\tc": "a\nb\tc",
+	} {
+		if got := clean(text); got != want {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+}

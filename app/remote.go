@@ -1,0 +1,212 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// remote is a server that a command speaks to.
+type remote struct {
+	URL   string `name:"url" help:"The server." default:"http://127.0.0.1:8080" env:"FERMATA_URL"`
+	Token string `help:"Your API key." env:"FERMATA_TOKEN" placeholder:"KEY"`
+	JSON  bool   `name:"json" help:"Print JSON, for programs."`
+}
+
+func (r remote) client() (*client.Client, error) {
+	if r.Token == "" {
+		return nil, errors.New("--token or FERMATA_TOKEN is missing")
+	}
+	return client.New(r.URL, r.Token)
+}
+
+// print writes a value as JSON, or as text.
+func (r remote) print(p *program, value any, text func(w io.Writer)) error {
+	if r.JSON {
+		return json.NewEncoder(p.out).Encode(value)
+	}
+	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
+	text(w)
+	return w.Flush()
+}
+
+// printOutcome says how far a run has come.
+func (r remote) printOutcome(p *program, outcome fermata.Outcome, err error) error {
+	if errors.Is(err, client.ErrPending) {
+		fmt.Fprintln(p.err, "it is recorded, and under way")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.print(p, outcome, func(w io.Writer) {
+		switch o := outcome.(type) {
+		case fermata.Completed:
+			fmt.Fprintf(w, "completed\t%s\n", o.Content)
+			if o.Content == "" {
+				fmt.Fprintf(w, "\t%s\n", o.Output)
+			}
+		case fermata.Failed:
+			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, o.Message)
+		case fermata.NeedsInput:
+			fmt.Fprintf(w, "waits\t%s\n", o.StateKey)
+			for _, i := range o.Interrupts {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Kind, clean(string(i.Data)))
+			}
+		}
+	})
+}
+
+// clean makes a text that somebody else wrote safe for a terminal: what a terminal would obey, or not show, is shown as what it is.
+func clean(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || strings.ContainsRune("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff", r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+type runCommand struct {
+	remote
+	Graph string `arg:"" help:"What to run, as inproc:content-review."`
+	Input string `arg:"" optional:"" help:"What it begins with, as JSON." default:"{}"`
+	Key   string `help:"The state key; a new one by default." placeholder:"KEY"`
+}
+
+// Run starts a run.
+func (c *runCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	outcome, err := to.Chat(ctx, api.Chat{GraphID: c.Graph, StateKey: c.Key, Input: json.RawMessage(c.Input)})
+	return c.printOutcome(p, outcome, err)
+}
+
+type runsCommand struct {
+	remote
+	Status string `help:"Only those: ready, running, waiting, parked, completed, failed, cancelled, superseded." placeholder:"STATUS"`
+	Limit  int    `help:"How many at most." default:"50"`
+}
+
+// Run lists runs.
+func (c *runsCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	page, err := to.Runs(ctx, client.Query{Status: c.Status, Limit: c.Limit})
+	if err != nil {
+		return err
+	}
+	return c.print(p, page.Items, func(w io.Writer) {
+		fmt.Fprintln(w, "STATE KEY\tGRAPH\tSTATUS\tUPDATED")
+		for _, r := range page.Items {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clean(r.StateKey), r.GraphID, r.Status, ago(r.UpdatedAt))
+		}
+	})
+}
+
+func ago(t time.Time) string { return time.Since(t).Round(time.Second).String() + " ago" }
+
+type showCommand struct {
+	remote
+	ID string `arg:"" help:"The id of the request."`
+}
+
+// Run shows a request with everything that somebody needs to decide.
+func (c *showCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := to.Request(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(p, r, func(w io.Writer) { describe(w, r) })
+}
+
+func describe(w io.Writer, r api.Request) {
+	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\nasked at\t%s\nkind\t%s\nstate\t%s\n", r.ID, clean(r.StateKey), r.GraphID, clean(r.Address), r.Kind, r.State)
+	fmt.Fprintf(w, "since\t%s (%s)\n", r.CreatedAt.Local().Format(time.DateTime), ago(r.CreatedAt))
+	if r.Deadline != nil {
+		fmt.Fprintf(w, "until\t%s\n", r.Deadline.Local().Format(time.DateTime))
+	}
+	if d := r.Decision; d != nil {
+		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, clean(d.By), d.At.Local().Format(time.DateTime))
+	}
+	fmt.Fprintf(w, "\n%s\n", clean(indented(r.Data)))
+	if d := r.Decision; d != nil {
+		fmt.Fprintf(w, "\n%s\n", clean(indented(d.Answer)))
+	} else if r.AnswerSchema != nil {
+		fmt.Fprintf(w, "\nan answer is\n%s\n", clean(indented(r.AnswerSchema)))
+	}
+}
+
+func indented(data json.RawMessage) string {
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if data == nil || e.Encode(data) != nil {
+		return string(data)
+	}
+	return strings.TrimSpace(text.String())
+}
+
+type watchCommand struct {
+	remote
+	Key string `arg:"" help:"The state key of the run."`
+}
+
+// Run prints what happens to a run until it is over.
+func (c *watchCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	for event, err := range to.Events(ctx, c.Key, 0) {
+		if err != nil {
+			return err
+		}
+		if event.Outcome != nil {
+			err = c.printOutcome(p, event.Outcome, nil)
+		} else {
+			err = c.print(p, event.Event, func(w io.Writer) {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", event.CreatedAt.Local().Format(time.TimeOnly), event.Type, event.Request)
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type cancelCommand struct {
+	remote
+	Key string `arg:"" help:"The state key of the run."`
+}
+
+// Run ends a run.
+func (c *cancelCommand) Run(ctx context.Context) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	return to.Cancel(ctx, c.Key)
+}

@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	credentialColumns = `id, account, name, role, hash, created_at, expires_at, revoked_at`
+
+	credentialSQL    = `SELECT ` + credentialColumns + ` FROM credentials WHERE id = ?1`
+	credentialsOfSQL = `
+SELECT ` + credentialColumns + ` FROM credentials INDEXED BY credentials_of_account WHERE account = ?1 ORDER BY created_at DESC, id`
+
+	addCredentialSQL = `
+INSERT INTO credentials (id, account, name, role, hash, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+
+	revokeCredentialSQL = `UPDATE credentials SET revoked_at = ?3 WHERE id = ?1 AND account = ?2 AND revoked_at IS NULL`
+)
+
+func scanCredential(row scanner) (c store.Credential, err error) {
+	err = row.Scan(&c.ID, &c.Account, &c.Name, &c.Role, &c.Hash, moment{&c.Created}, moment{&c.Expires}, moment{&c.Revoked})
+	return c, err
+}
+
+// AddCredential keeps a new credential; see [store.Credentials].
+func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
+	_, err := do(ctx, s, "add a credential to", func(t turn) (struct{}, error) {
+		if c.ID == "" {
+			return struct{}{}, store.ErrKey
+		}
+		if known, err := t.exists(ctx, credentialExistsSQL, c.ID); err != nil || known {
+			return struct{}{}, orExists(err)
+		}
+		var expires any
+		if !c.Expires.IsZero() {
+			expires = c.Expires.UnixMicro()
+		}
+		_, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires)
+		return struct{}{}, err
+	})
+	return err
+}
+
+const credentialExistsSQL = `SELECT 1 FROM credentials WHERE id = ?1`
+
+func orExists(err error) error {
+	if err == nil {
+		return store.ErrExists
+	}
+	return err
+}
+
+// Credential returns a credential by its id; see [store.Credentials].
+func (s *Store) Credential(ctx context.Context, id string) (store.Credential, error) {
+	found, err := list(ctx, s.look(), scanCredential, credentialSQL, id)
+	if err == nil && len(found) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Credential{}, s.fail(ctx, "look up a credential in", err)
+	}
+	return found[0], nil
+}
+
+// Credentials lists those of an account; see [store.Credentials].
+func (s *Store) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
+	all, err := list(ctx, s.look(), scanCredential, credentialsOfSQL, account)
+	if err != nil {
+		return nil, s.fail(ctx, "list credentials of", err)
+	}
+	return all, nil
+}
+
+// RevokeCredential ends a credential; see [store.Credentials].
+func (s *Store) RevokeCredential(ctx context.Context, account, id string) error {
+	_, err := do(ctx, s, "revoke a credential in", func(t turn) (struct{}, error) {
+		changed, err := t.exec(ctx, revokeCredentialSQL, id, account, t.now)
+		if err != nil || changed > 0 {
+			return struct{}{}, err
+		}
+		known, err := t.exists(ctx, credentialHereSQL, id, account)
+		if err == nil && !known {
+			err = store.ErrNotFound
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+const credentialHereSQL = `SELECT 1 FROM credentials WHERE id = ?1 AND account = ?2`

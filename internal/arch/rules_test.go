@@ -57,6 +57,7 @@ var floors = []floor{
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
 	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
+	{"app/sample", may(".", "graph", "provider/inproc"), "graphs for the demo are written as a user would write them"},
 	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
 
 	{"examples/...", may(anyPublic, "examples/..."), "an example shows what a user can do, so it has what a user has; programs cannot be imported, so what examples share is examples/console"},
@@ -86,7 +87,6 @@ var needs = []need{
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
 	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with its own protocol: pipelines, cancel requests and error codes that database/sql hides"},
 	{"store/redis", "github.com/redis/go-redis/v9", "the client that everybody knows; it reconnects, pools and pipelines"},
-	{"provider/external", "github.com/standard-webhooks/standard-webhooks", "signs and checks webhooks as their specification says, with test vectors of its own"},
 	{"server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation that names every wrong field"},
 	{"server", "github.com/prometheus/client_golang", "metrics as everybody collects them"},
 	{"server", "golang.org/x/time", "a token bucket that is right"},

@@ -69,6 +69,9 @@ func Parse(text json.RawMessage) (Schema, error) {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return Schema{}, err
 	}
+	if err := checkLoops(text); err != nil {
+		return Schema{}, err
+	}
 	resolved, err := parsed.Resolve(nil)
 	if err != nil {
 		return Schema{}, err

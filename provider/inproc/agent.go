@@ -60,10 +60,13 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	case errors.Is(err, graph.ErrUnknownRun):
 		var input conversation
 		if err := strictjson.Decode(e.Input, &input); err != nil {
-			return agent.Finished{}, fmt.Errorf("inproc: the input of %s: %w", g.config.Agent.Name(), err)
+			return agent.Finished{}, fmt.Errorf("%w: %w", errInput, err)
 		}
 		if input.Query != "" {
 			input.Messages = append(input.Messages, agent.User(input.Query))
+		}
+		if len(input.Messages) == 0 {
+			return agent.Finished{}, fmt.Errorf("%w: nobody says anything", errInput)
 		}
 		return last(runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
 	case err != nil:

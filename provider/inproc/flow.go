@@ -68,7 +68,7 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	switch {
 	case errors.Is(err, graph.ErrUnknownRun):
 		if err := strictjson.Decode(e.Input, &state); err != nil {
-			return state, fmt.Errorf("inproc: the input of %s: %w", g.config.Name, err)
+			return state, fmt.Errorf("%w: %w", errInput, err)
 		}
 		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
 	case err != nil:

@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -84,7 +86,13 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return g.execute(ctx, e)
+	seen := &watch{Checkpoints: e.Run.State, Owner: e.Owner, ledger: e.Owner.Ledger()}
+	e.Run.State, e.Owner = seen, seen
+	result, err := g.execute(ctx, e)
+	if _, failed := result.Rest.(provider.Failed); failed && seen.failure() != nil {
+		return provider.Result{}, seen.failure() // whatever the run made of it
+	}
+	return result, err
 }
 
 // Check looks at an answer; see [provider.Provider].
@@ -101,6 +109,9 @@ func (p *Provider) Delete(context.Context, provider.Run) error { return nil }
 
 // errLapsed says that a run waited for an answer which did not come, and has no way to go on without.
 var errLapsed = errors.New("inproc: nobody answered in time")
+
+// errInput says that a run cannot begin with what it was given.
+var errInput = errors.New("inproc: the input does not fit the graph")
 
 // open keeps those answers whose questions are open. The others were taken by an execution that died before it could say so.
 func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[string]any, error) {
@@ -160,6 +171,9 @@ func retryable(err error) bool {
 	if _, unsaved := errors.AsType[*graph.SaveError](err); unsaved {
 		return true
 	}
+	if model, ok := errors.AsType[*agent.ModelError](err); ok && model.Temporary {
+		return true
+	}
 	for _, known := range []error{graph.ErrStopped, graph.ErrTakenOver, graph.ErrRunning, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return true
@@ -170,6 +184,9 @@ func retryable(err error) bool {
 
 // code names what went wrong, for programs.
 func code(err error) string {
+	if errors.Is(err, errInput) {
+		return "invalid_input"
+	}
 	if _, changed := errors.AsType[*graph.ChangedError](err); changed {
 		return "program_changed"
 	}
@@ -193,8 +210,10 @@ func message(err error) string {
 	if node, ok := errors.AsType[*graph.NodeError](err); ok {
 		return "the run failed at " + node.Address.String()
 	}
-	if errors.Is(err, errLapsed) {
-		return "nobody answered in time"
+	for _, known := range []error{errLapsed, errInput} {
+		if errors.Is(err, known) {
+			return strings.TrimPrefix(known.Error(), "inproc: ")
+		}
 	}
 	return "the run failed"
 }

@@ -1,0 +1,49 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/schema"
+)
+
+// A check that does not end overflows the stack, which brings the whole process down.
+func TestParse_RefusesASchemaWhoseCheckWouldNotEnd(t *testing.T) {
+	doubling := `{"$defs":{`
+	for i := range 20 {
+		doubling += fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	doubling += `"d20":{}},"$ref":"#/$defs/d0"}`
+	for name, text := range map[string]string{
+		"itself":         `{"$ref":"#"}`,
+		"itself in all":  `{"type":"object","allOf":[{"$ref":"#"}]}`,
+		"in a circle":    `{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"anyOf":[{"not":{"$ref":"#/$defs/a"}}]}},"$ref":"#/$defs/a"}`,
+		"in a property":  `{"properties":{"x":{"allOf":[{"$ref":"#/properties/x"}]}}}`,
+		"dynamic":        `{"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`,
+		"doubling":       doubling,
+		"escaped":        `{"$defs":{"a/b":{"if":{"$ref":"#/$defs/a~1b"}}},"$ref":"#/$defs/a~1b"}`,
+		"in an array":    `{"prefixItems":[{"oneOf":[{"$ref":"#/prefixItems/0"}]}]}`,
+		"if, then, else": `{"if":true,"then":{"$ref":"#"}}`,
+	} {
+		if _, err := schema.Parse(json.RawMessage(text)); err == nil || !strings.Contains(err.Error(), "schema") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestParse_TakesATree(t *testing.T) {
+	tree, err := schema.Parse(json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},"left":{"$ref":"#"},"right":{"$ref":"#"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, good := range map[string]bool{
+		`{"n":1,"left":{"n":2,"right":{"n":3}}}`:    true,
+		`{"n":1,"left":{"n":2,"right":{"n":"no"}}}`: false,
+	} {
+		if err := tree.Validate(json.RawMessage(text)); (err == nil) != good {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package external_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+func newExecutor(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	sealer, err := box.New(box.Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: sealer, Poll: 5 * time.Millisecond, Wait: time.Minute}
+	if change != nil {
+		change(&config)
+	}
+	e, err := executor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func ask(t *testing.T, e *executor.Executor, key, input string) fermata.NeedsInput {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "external:request", Input: json.RawMessage(input)})
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if err != nil || !ok {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+	return waiting
+}
+
+func answer(key, value string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: key, ResumeID: "1 " + key, Actor: "ann", Value: json.RawMessage(value)}
+}
+
+// A receiver that is gone gets nothing more until somebody has looked at it; then it gets the same message.
+func TestExecutor_ADeadLetterIsDeliveredWhenSomebodyHasLookedAtIt(t *testing.T) {
+	var back atomic.Bool
+	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !back.Load() {
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	s := memory.NewRuns(nil)
+	e := newExecutor(t, s, newProvider(t, nil), nil)
+	waiting := ask(t, e, "refund-17", asking(r.URL))
+	request := answer("refund-17", `{"action":"approve"}`)
+	request.Wait = time.Millisecond
+	_, _ = e.Run(t.Context(), request) // it is recorded, and goes on
+	e.Start()
+	for event, err := range e.Follow(t.Context(), "acme", "refund-17", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Kind == store.EventParked {
+			break
+		}
+	}
+	back.Store(true)
+	if err := e.Retry(t.Context(), "acme", "refund-17"); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := e.Run(t.Context(), answer("refund-17", `{"action":"approve"}`))
+	if _, ok := outcome.(fermata.Completed); err != nil || !ok {
+		t.Errorf("%#v, %v", outcome, err)
+	}
+	taken, tries := r.got()
+	if len(taken) != 1 || tries != 2 || taken[0].Data.StateKey != "refund-17" || taken[0].Data.Interrupt != waiting.Interrupts[0].ID {
+		t.Errorf("%d tries, %+v", tries, taken)
+	}
+}
+
+// An agent that cannot be called asks for what is new, with the cursor of its last call, and gets each answer once.
+func TestExecutor_AnAgentPullsEachAnswerOnce(t *testing.T) {
+	e := newExecutor(t, memory.NewRuns(nil), newProvider(t, nil), nil)
+	const free = `{"kind":"refund","data":{"order":17}}`
+	var cursor string
+	for n, key := range []string{"a", "b", "c"} {
+		waiting := ask(t, e, key, free)
+		if outcome, err := e.Run(t.Context(), answer(key, `{"n":1}`)); err != nil {
+			t.Fatalf("%#v, %v", outcome, err)
+		}
+		list, next, err := e.Answers(t.Context(), "acme", cursor, 0)
+		if err != nil || len(list) != 1 || next == cursor {
+			t.Fatalf("pull %d: %+v, %v", n, list, err)
+		}
+		if got := list[0]; got.StateKey != key || got.Graph != "external:request" || got.Interrupt != waiting.Interrupts[0].ID || string(got.Answer) != `{"n":1}` || got.By != "ann" || got.Expired {
+			t.Errorf("%+v", got)
+		}
+		cursor = next
+	}
+	if list, _, err := e.Answers(t.Context(), "globex", "", 0); err != nil || len(list) != 0 {
+		t.Errorf("another account gets %+v, %v", list, err)
+	}
+}
+
+func TestI11_AnAgentThatPullsHearsThatNobodyAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		e := newExecutor(t, s, newProvider(t, nil), func(c *executor.Config) { c.Poll = time.Minute })
+		ask(t, e, "refund-17", refund) // it has an hour
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		list, _, err := e.Answers(t.Context(), "acme", "", 0)
+		if err != nil || len(list) != 1 || !list[0].Expired || list[0].Answer != nil {
+			t.Errorf("%+v, %v", list, err)
+		}
+		outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "refund-17", Graph: "external:request", Input: json.RawMessage(refund)})
+		if failed, ok := outcome.(fermata.Failed); err != nil || !ok || failed.Code != "expired" {
+			t.Errorf("%#v, %v", outcome, err)
+		}
+		if err := e.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The executor keeps what people approve by its digest, also for agents that run elsewhere.
+func TestI6_AnApprovalForAnAgentElsewhereIsAnApproval(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := newExecutor(t, s, newProvider(t, nil), nil)
+	ask(t, e, "drop-1", `{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`)
+	outcome, err := e.Run(t.Context(), answer("drop-1", `{"verb":"approve"}`))
+	done, ok := outcome.(fermata.Completed)
+	if err != nil || !ok {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+	list, err := s.Interrupts(t.Context(), "acme", done.Run)
+	if err != nil || len(list) != 1 || list[0].Verdict != store.Approve || list[0].Final == "" || list[0].Final != list[0].Action {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestExecutor_ABadRequestFailsAndSaysWhy(t *testing.T) {
+	e := newExecutor(t, memory.NewRuns(nil), newProvider(t, func(c *external.Config) { c.Allow = nil }), nil)
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", Graph: "external:request", Input: json.RawMessage(asking("https://169.254.169.254/"))})
+	if failed, ok := outcome.(fermata.Failed); err != nil || !ok || failed.Code != "invalid_input" || failed.Message != "external: callback.url: the address is not public" {
+		t.Errorf("%#v, %v", outcome, err)
+	}
+}

@@ -1,0 +1,9 @@
+package external
+
+import "time"
+
+// For tests that cannot wait that long.
+func (p *Provider) SetTimeout(d time.Duration) { p.patience = d }
+
+// Schedule is how long to wait after each attempt.
+var Schedule = schedule

@@ -1,0 +1,205 @@
+package external
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/schema"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Name is the word before the colon of a graph id.
+const Name = "external"
+
+// graphName is the only graph: one question.
+const graphName = "request"
+
+var _ provider.Provider = (*Provider)(nil)
+
+// Config says how answers reach agents. The zero value works: then they pull.
+type Config struct {
+	// Secrets returns what the webhooks of an account are signed with, the newest first: several while one takes the place of another. [NewSecret]
+	// makes one. Without it, or for an account that has none, a request cannot have a callback.
+	Secrets func(ctx context.Context, account string) ([]string, error)
+
+	// Allow lists host names, addresses and prefixes, as "receiver.internal" and "10.1.0.0/16", that may be called although they are not public, at
+	// any port and without TLS. Whoever names a host trusts everybody who can start a run to call it.
+	Allow []string
+
+	// Roots are the authorities that certificates may come from; the default is those of the system.
+	Roots *x509.CertPool
+
+	// Resolver finds the addresses of hosts; the default is that of the system.
+	Resolver *net.Resolver
+}
+
+// Provider keeps a question open for an agent that runs elsewhere, and brings it the answer. It keeps nothing in memory.
+type Provider struct {
+	secrets  func(ctx context.Context, account string) ([]string, error)
+	guard    *guard
+	patience time.Duration // with a receiver
+}
+
+// New makes a provider.
+func New(config Config) (*Provider, error) {
+	guard, err := newGuard(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{secrets: config.Secrets, guard: guard, patience: wholeTimeout}, nil
+}
+
+// Name is "external".
+func (p *Provider) Name() string { return Name }
+
+// Capabilities are none: a request is one question, and what comes after the answer is the agent's affair.
+func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+
+// Graphs lists the one graph.
+func (p *Provider) Graphs() []provider.Graph {
+	return []provider.Graph{{
+		Name: graphName, Description: "Asks people on behalf of an agent that runs elsewhere, and brings it the answer.", Input: schema.TextFor[request](),
+	}}
+}
+
+func known(graph string) error {
+	if graph != graphName {
+		return fmt.Errorf("external: there is no graph %q", graph)
+	}
+	return nil
+}
+
+// Execute asks, or brings the answer to whoever asked; see [provider.Provider].
+func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	if err := known(e.Run.Graph); err != nil {
+		return provider.Result{}, err
+	}
+	for _, answer := range e.Answers {
+		if answer.Interrupt == questionID(e.Run) {
+			return p.answered(ctx, e, answer)
+		}
+	}
+	asked, err := p.register(ctx, e)
+	if wrong, ok := errors.AsType[*InputError](err); ok {
+		return provider.Result{Rest: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
+	}
+	if err != nil {
+		return provider.Result{}, err
+	}
+	return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{asked.question(e.Run)}}}, nil
+}
+
+// register writes the request down, once. From then on it is what it was, whatever a later version of this program would make of the input.
+func (p *Provider) register(ctx context.Context, e provider.Execution) (request, error) {
+	asked, err := saved(ctx, e.Run)
+	if !errors.Is(err, store.ErrNotFound) {
+		return asked, err
+	}
+	if asked, err = decode(e.Input); err != nil {
+		return asked, err
+	}
+	if err = p.check(ctx, e.Run.Account, &asked); err != nil {
+		return asked, err
+	}
+	if e.Run.Ref == "" {
+		if err := e.Owner.SetRef(ctx, ident.Random("ext")); err != nil {
+			return asked, err
+		}
+	}
+	asked.Callback = nil // it is needed once, and the input has it
+	data, err := json.Marshal(asked)
+	if err != nil {
+		return asked, err
+	}
+	_, err = e.Run.State.Save(ctx, key(e.Run), 0, store.Delta{Put: []store.Part{{Name: partRequest, Data: data}}})
+	return asked, err
+}
+
+// partRequest is the part of the run's state that holds what is asked.
+const partRequest = "request"
+
+func key(run provider.Run) store.Key { return store.Key{Account: run.Account, Run: run.ID} }
+
+// saved is the request as it was registered, or store.ErrNotFound.
+func saved(ctx context.Context, run provider.Run) (request, error) {
+	var asked request
+	checkpoint, err := run.State.Load(ctx, key(run))
+	if err != nil {
+		return asked, err
+	}
+	if err := json.Unmarshal(checkpoint.Parts[partRequest], &asked); err != nil {
+		return asked, errors.New("external: the state of the run is not one of this provider")
+	}
+	return asked, nil
+}
+
+// questionID is the same for one run at all times.
+func questionID(run provider.Run) string {
+	return ident.Derive("int", run.Account, run.ID, Name)
+}
+
+func (r *request) question(run provider.Run) provider.Question {
+	return provider.Question{
+		ID: questionID(run), Address: fermata.Address{{Type: fermata.SegmentRunnable, ID: graphName}},
+		Envelope: fermata.Envelope{Kind: r.Kind, Data: r.Data}, AnswerSchema: r.AnswerSchema, Timeout: time.Duration(r.Timeout) * time.Second,
+	}
+}
+
+// answered brings the answer to the agent if it wants to be called, and ends the run.
+func (p *Provider) answered(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
+	asked, err := decode(e.Input)
+	if err != nil {
+		return provider.Result{}, err
+	}
+	if asked.Callback != nil {
+		if err := p.deliver(ctx, e, asked, answer); err != nil {
+			return provider.Result{}, err
+		}
+	}
+	result := provider.Result{Applied: []string{answer.Interrupt}}
+	if answer.Expired {
+		result.Rest = provider.Failed{Code: "expired", Message: "nobody answered in time"}
+		return result, nil
+	}
+	output, err := json.Marshal(struct {
+		Kind   string          `json:"kind"`
+		Answer json.RawMessage `json:"answer"`
+		By     string          `json:"by,omitempty"`
+		At     time.Time       `json:"at,omitzero"`
+	}{asked.Kind, answer.Data, answer.By, answer.At.UTC()})
+	result.Rest = provider.Completed{Output: output, FinishReason: "answered"}
+	return result, err
+}
+
+// Check looks at an answer; see [provider.Provider].
+func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	if err := known(run.Graph); err != nil {
+		return nil, err
+	}
+	asked, err := saved(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	if interrupt != questionID(run) {
+		return nil, fmt.Errorf("external: the run has no question %q", interrupt)
+	}
+	checked, err := asked.fits(answer)
+	if err != nil {
+		if unfit, ok := errors.AsType[*fermata.AnswerError](err); ok {
+			err = unfit.Err
+		}
+		return nil, &fermata.AnswerError{ID: interrupt, Kind: asked.Kind, Err: err}
+	}
+	return checked, nil
+}
+
+// Delete has nothing to do: whatever is known of a run is in its state, which goes with it.
+func (p *Provider) Delete(context.Context, provider.Run) error { return nil }

@@ -1,0 +1,130 @@
+package external
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/schema"
+)
+
+// A schema that leads back to itself took the process down with it: checking an answer overflowed the stack, which nothing can catch.
+func TestTame_RefusesWhatWouldNotEnd(t *testing.T) {
+	for name, text := range map[string]string{
+		"itself":                `{"$ref":"#"}`,
+		"through a definition":  `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#"}]}}}`,
+		"two definitions":       `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
+		"in another spelling":   `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/%24defs/a"}}}`,
+		"through an array":      `{"anyOf":[{"$ref":"#/anyOf/0"}]}`,
+		"a tree":                `{"properties":{"child":{"$ref":"#"}}}`,
+		"dynamic":               `{"$dynamicRef":"#x","$dynamicAnchor":"x"}`,
+		"dynamic, to a place":   `{"$dynamicRef":"#/$defs/a","$defs":{"a":true}}`,
+		"an anchor":             `{"$ref":"#x","$anchor":"x"}`,
+		"elsewhere":             `{"$ref":"https://example.com/schema"}`,
+		"another base":          `{"$defs":{"b":true,"a":{"$id":"https://example.com/a","$ref":"#/$defs/b","$defs":{"b":true}}}}`,
+		"nowhere":               `{"$ref":"#/$defs/a"}`,
+		"no element":            `{"anyOf":[true],"allOf":[{"$ref":"#/anyOf/1"}]}`,
+		"not a pointer":         `{"$ref":"#/%zz"}`,
+		"more than anybody has": doubling(30),
+		"simply too many":       `{"enum":[` + strings.Repeat(`1,`, maxVisits) + `1]}`,
+		"no schema":             `"string"`,
+		"a list":                `[]`,
+		"null":                  `null`,
+	} {
+		if err := tame(json.RawMessage(text)); err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+	}
+}
+
+// doubling is a small schema that takes 2ⁿ steps to check.
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	fmt.Fprintf(&b, `"d%d":true}}`, n)
+	return b.String()
+}
+
+func TestTame_TakesWhatSchemaMakersWrite(t *testing.T) {
+	for name, text := range map[string]string{
+		"everything":     `true`,
+		"nothing":        `false`,
+		"pydantic":       `{"$defs":{"Item":{"properties":{"sku":{"type":"string"}},"required":["sku"],"type":"object"}},"properties":{"a":{"$ref":"#/$defs/Item"},"b":{"items":{"$ref":"#/$defs/Item"},"type":"array"}},"type":"object"}`,
+		"draft 7":        `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"x/y":{"type":"string"}},"properties":{"a":{"$ref":"#/definitions/x~1y"}}}`,
+		"members of it":  `{"properties":{"$ref":{"type":"string"},"$id":{"type":"string"},"id":{"type":"string"}},"examples":[{"id":"1"}]}`,
+		"a long enum":    `{"enum":[` + strings.Repeat(`"x",`, 1000) + `"y"]}`,
+		"doubled, a bit": doubling(5),
+	} {
+		if err := tame(json.RawMessage(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzTame looks for a schema that is taken and cannot be used: whatever is taken has to come to an end, or this process does.
+func FuzzTame(f *testing.F) {
+	for _, seed := range []string{
+		`{"$ref":"#"}`, `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"type":"string"}}}`, doubling(3), `{"properties":{"a":{"$ref":"#/properties/b"},"b":{"const":1}}}`,
+		`{"if":{"$ref":"#/then"},"then":{"minimum":1},"unevaluatedProperties":false}`, `{"$dynamicRef":"#a"}`, `{"items":{"prefixItems":[{"$ref":"#/$defs/~0"}]},"$defs":{"~":true}}`,
+	} {
+		f.Add(seed, `{"a":1}`)
+	}
+	f.Fuzz(func(t *testing.T, text, answer string) {
+		if checkSchema("", json.RawMessage(text)) != nil || len(text) > 2000 || len(answer) > 2000 {
+			return
+		}
+		_ = schema.Fits("answer", json.RawMessage(text), json.RawMessage(answer))
+	})
+}
+
+// FuzzDecode looks for an input that is taken and breaks its own limits, or is read differently the second time.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{"kind":"refund","data":{"order":17},"answerSchema":{"type":"object"},"callback":{"url":"https://example.com/"},"timeout":60}`,
+		`{"kind":"x","data":1}`, `{"kind":"x","kind":"y","data":1}`, `{"Kind":"x","data":1}`, `{"kind":"x","data":null}`, `null`, `{"kind":"\u0000","data":1}`, `{"kind":"x","data":1,"callback":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		r, err := decode(input)
+		if err != nil {
+			return
+		}
+		if r.Kind == "" || len(r.Kind) > maxKind || !json.Valid(r.Data) || isNull(r.Data) || r.Timeout < 0 || r.Timeout > maxTimeout || r.Callback != nil && r.Callback.URL == "" {
+			t.Fatalf("%+v", r)
+		}
+		again, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := decode(again)
+		if err != nil && len(again) <= maxInput && len(r.Data) < len(again) { // writing < as \u003c may make it too long
+			t.Fatalf("%s: %v", again, err)
+		}
+		if err == nil && (same.Kind != r.Kind || same.Timeout != r.Timeout || (same.Callback == nil) != (r.Callback == nil)) {
+			t.Fatalf("%+v, then %+v", r, same)
+		}
+	})
+}
+
+// Whoever is public is called: what the guard lets through is not tried out here, but it has to let something through.
+func TestControl_LetsPublicAddressesThrough(t *testing.T) {
+	g, err := newGuard(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"8.8.8.8:443", "[2606:4700::1111]:443", "172.15.0.1:443", "172.32.0.1:443", "100.128.0.1:443"} {
+		if err := g.control("tcp"+map[bool]string{true: "6", false: "4"}[address[0] == '['], address, nil); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for network, address := range map[string]string{"udp4": "8.8.8.8:443", "unix": "/run/docker.sock", "tcp4": "8.8.8.8"} {
+		if err := g.control(network, address, nil); err == nil {
+			t.Errorf("%s %s is let through", network, address)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package external_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/provider/providertest"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// publisher is an agent that runs elsewhere: it publishes when it hears that it may, and once, however often it hears it.
+type publisher struct {
+	mu    sync.Mutex
+	world *providertest.World
+	heard map[string]bool
+}
+
+func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	var message received
+	if err := json.NewDecoder(request.Body).Decode(&message); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	id := request.Header.Get("webhook-id")
+	p.mu.Lock()
+	world, known := p.world, p.heard[id]
+	p.heard[id] = true
+	p.mu.Unlock()
+	if known || message.Type != "request.answered" {
+		return
+	}
+	if err := world.Work(request.Context(), "publish"); err != nil {
+		p.mu.Lock()
+		delete(p.heard, id)
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// in says which world it publishes in. Another world has never heard of anything.
+func (p *publisher) in(world *providertest.World) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.world != world {
+		p.world, p.heard = world, make(map[string]bool)
+	}
+}
+
+func TestExternal_PassesTheSuite(t *testing.T) {
+	agent := new(publisher)
+	server := httptest.NewServer(agent)
+	defer server.Close()
+	input := `{"kind":"content-review","data":"about tea","answerSchema":` + action + `,"callback":{"url":"` + server.URL + `"}}`
+	providertest.Run(t, providertest.Subject{
+		Store: func(*testing.T) store.Store { return memory.NewRuns(nil) },
+		New: func(t *testing.T, world *providertest.World) provider.Provider {
+			agent.in(world)
+			return newProvider(t, func(c *external.Config) {
+				c.Secrets = func(context.Context, string) ([]string, error) { return []string{secret}, nil }
+			})
+		},
+		Review: providertest.Review{
+			Graph: "request", Input: json.RawMessage(input), Once: true, NoDraft: true,
+			BadInputs: []json.RawMessage{
+				json.RawMessage(`{"kind":"x","data":1,"extra":"CANARY"}`), json.RawMessage(`{"kind":{"of":"CANARY"},"data":1}`), json.RawMessage(`["CANARY"]`),
+				json.RawMessage(`{"kind":"x","data":1,"callback":{"url":"http://CANARY/"}}`), json.RawMessage(`{"kind":4711`), json.RawMessage(`{"kind":4711,"data":"CANARY"}`),
+			},
+		},
+	})
+}

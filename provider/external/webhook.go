@@ -1,0 +1,153 @@
+package external
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// The types of messages.
+const (
+	typeAnswered = "request.answered"
+	typeExpired  = "request.expired"
+)
+
+// message is the body of a webhook.
+type message struct {
+	Type string `json:"type"`
+	// Timestamp is when it happened, not when it is sent: the body is the same each time.
+	Timestamp time.Time      `json:"timestamp"`
+	Data      messageAboutIt `json:"data"`
+}
+
+type messageAboutIt struct {
+	StateKey  string          `json:"stateKey"`
+	Interrupt string          `json:"interrupt"`
+	Kind      string          `json:"kind"`
+	Answer    json.RawMessage `json:"answer,omitempty"`
+	By        string          `json:"by,omitempty"`
+	At        time.Time       `json:"at"`
+}
+
+// deliver sends the answer, once. It returns nil only if the receiver has it.
+func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
+	target, err := p.guard.parse(asked.Callback.URL)
+	if err != nil { // it was allowed when the run began
+		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrGiveUp, err)
+	}
+	keys, err := p.keys(ctx, e.Run.Account)
+	switch {
+	case err != nil:
+		return err
+	case len(keys) == 0:
+		return fmt.Errorf("%w: %w", provider.ErrGiveUp, errNoSecret)
+	}
+	said := compose(e.Run, asked, answer)
+	body, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	header := make(http.Header)
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", "Fermata")
+	// One decision, one id: whoever gets it twice can tell.
+	sign(header, keys, ident.Derive("msg", e.Run.Account, e.Run.ID, answer.Interrupt, said.Type), time.Now(), body)
+	return next(e.Attempt, p.post(ctx, target, header, body))
+}
+
+// compose makes the message. It is the same each time, in every process.
+func compose(run provider.Run, asked request, answer provider.Answer) message {
+	at := answer.At.UTC()
+	about := messageAboutIt{StateKey: run.StateKey, Interrupt: answer.Interrupt, Kind: asked.Kind, At: at}
+	if answer.Expired {
+		return message{Type: typeExpired, Timestamp: at, Data: about}
+	}
+	about.Answer, about.By = answer.Data, answer.By
+	return message{Type: typeAnswered, Timestamp: at, Data: about}
+}
+
+// post makes the call. Its error is a *DeliveryError, or that of a context which ended.
+func (p *Provider) post(ctx context.Context, target *url.URL, header http.Header, body []byte) error {
+	limited, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return &DeliveryError{Host: target.Hostname(), Problem: "it cannot be called", final: true}
+	}
+	request.Header = header
+	response, err := p.guard.client(target).Do(request)
+	switch {
+	case err == nil:
+		_ = response.Body.Close() // what a receiver has to say is in the status
+		return refused(target.Hostname(), response)
+	case ctx.Err() != nil: // we were told to stop, and it was nobody's fault
+		return ctx.Err()
+	}
+	return unreached(target.Hostname(), err)
+}
+
+// Secrets, as the Standard Webhooks specification has them.
+const (
+	secretPrefix         = "whsec_"
+	minSecret, maxSecret = 24, 64 // bytes
+)
+
+var errNoSecret = errors.New("external: this account has no secret to sign with")
+
+// NewSecret makes a secret for [Config.Secrets]. Whoever receives webhooks needs it too.
+func NewSecret() string {
+	var key [32]byte
+	rand.Read(key[:]) // never fails: it crashes the program instead
+	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
+}
+
+// keys are the secrets of an account, ready for use. No error holds one.
+func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
+	if p.secrets == nil {
+		return nil, nil
+	}
+	secrets, err := p.secrets(ctx, account)
+	if err != nil { // what it says may hold one
+		return nil, cmp.Or(ctx.Err(), errors.New("external: the secrets cannot be read"))
+	}
+	keys := make([][]byte, len(secrets))
+	for i, secret := range secrets {
+		text, prefixed := strings.CutPrefix(secret, secretPrefix)
+		key, err := base64.StdEncoding.DecodeString(text)
+		if !prefixed || err != nil || len(key) < minSecret || len(key) > maxSecret {
+			return nil, fmt.Errorf("%w: secret %d of the account is not %s and the base64 of %d to %d bytes", provider.ErrGiveUp, i+1, secretPrefix, minSecret, maxSecret)
+		}
+		keys[i] = key
+	}
+	return keys, nil
+}
+
+// sign sets the headers by which a receiver knows who sent this, when, and whether it has seen it. There is one signature for each key.
+func sign(header http.Header, keys [][]byte, id string, now time.Time, body []byte) {
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	signatures := make([]string, len(keys))
+	for i, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + timestamp + "."))
+		mac.Write(body)
+		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	header.Set("webhook-id", id)
+	header.Set("webhook-timestamp", timestamp)
+	header.Set("webhook-signature", strings.Join(signatures, " "))
+}

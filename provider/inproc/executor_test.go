@@ -1,0 +1,190 @@
+package inproc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// office is an agent that books tickets, when a person says so.
+type office struct {
+	booked  atomic.Int64
+	entered chan struct{} // told of each booking, if it is not nil
+	hold    chan struct{} // each waits for it then, and does not heed its context: it is in the middle of it
+}
+
+type trip struct {
+	To string `json:"to"`
+}
+
+func (o *office) book(_ context.Context, t trip) (string, error) {
+	o.booked.Add(1)
+	if o.hold != nil {
+		o.entered <- struct{}{}
+		<-o.hold
+	}
+	return "booked: " + t.To, nil
+}
+
+func (o *office) executor(t *testing.T, s store.Store, options ...tool.Option) *executor.Executor {
+	t.Helper()
+	clerk, err := agent.NewChat(agent.Chat{
+		Name: "clerk", Model: script.New(script.Call("book", `{"to":"Paris"}`), script.Say("Have a nice trip!")),
+		Tools: []*tool.Tool{tool.Approve(tool.New("book", "Books a ticket.", o.book, options...))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := box.New(box.Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := executor.New(executor.Config{
+		Store: s, Providers: []provider.Provider{newProvider(t, inproc.Agent(agent.RunnerConfig{Agent: clerk}))}, Box: sealer, Poll: 5 * time.Millisecond, Wait: time.Minute, Lease: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {
+	t.Helper()
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "trip-1", Graph: "inproc:clerk", Input: json.RawMessage(input)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}
+
+func decision(id, value string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: "trip-1", ResumeID: id, Actor: "ann", Value: json.RawMessage(value)}
+}
+
+// asks is a run that waits for one answer.
+func asks(t *testing.T, outcome fermata.Outcome, kind string) fermata.OpenInterrupt {
+	t.Helper()
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if !ok || len(waiting.Interrupts) != 1 || waiting.Interrupts[0].Kind != kind {
+		t.Fatalf("it does not ask: %#v", outcome)
+	}
+	return waiting.Interrupts[0]
+}
+
+func TestExecutor_AHeldToolIsCalledWhenAPersonSaysSo(t *testing.T) {
+	o := new(office)
+	e := o.executor(t, newStore(t))
+	q := asks(t, start(t, e, `{"query":"To Paris, please."}`), fermata.Approval.Name())
+	var asked fermata.ApprovalRequest
+	if err := json.Unmarshal(q.Data, &asked); err != nil || asked.Action != "book" || string(asked.Args) != `{"to":"Paris"}` || o.booked.Load() != 0 {
+		t.Fatalf("%+v, %v, booked %d times", asked, err, o.booked.Load())
+	}
+	_, err := e.Run(t.Context(), decision("1", `{"verb":"approve","args":{"to":"Rome"}}`))
+	if _, unfit := errors.AsType[*fermata.AnswerError](err); !unfit || o.booked.Load() != 0 {
+		t.Errorf("arguments that nobody may change: %v, booked %d times", err, o.booked.Load())
+	}
+	outcome, err := e.Run(t.Context(), decision("2", `{"verb":"approve"}`))
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || done.Usage == nil || o.booked.Load() != 1 {
+		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
+	}
+}
+
+func TestExecutor_ARefusalReachesTheModel(t *testing.T) {
+	o := new(office)
+	e := o.executor(t, newStore(t))
+	start(t, e, `{"query":"To Paris, please."}`)
+	outcome, err := e.Run(t.Context(), decision("1", `{"verb":"reject","reason":"too far"}`))
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 {
+		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
+	}
+}
+
+func TestExecutor_AConversationThatIsNoneFails(t *testing.T) {
+	for _, input := range []string{`{}`, `{"query":7}`, `{"question":"To Paris?"}`, `"To Paris?"`} {
+		o := new(office)
+		outcome := start(t, o.executor(t, newStore(t)), input)
+		if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "invalid_input" {
+			t.Errorf("%s: %#v", input, outcome)
+		}
+	}
+}
+
+// lost is an agent in a process that does not get on: it is in the middle of booking, and its lease is over. wake lets it go on, to its end.
+func lost(t *testing.T, s store.Store, options ...tool.Option) (o *office, wake func()) {
+	t.Helper()
+	o = &office{entered: make(chan struct{}), hold: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(o.hold) })
+	e := o.executor(t, s, options...)
+	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+	start(t, e, `{"query":"To Paris, please."}`)
+	go func() { _, _ = e.Run(context.Background(), decision("1", `{"verb":"approve"}`)) }()
+	<-o.entered
+	run, err := s.Get(t.Context(), "acme", "trip-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return o, func() {
+		release()
+		if err := e.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A call that may have happened is not made again: a person is asked. Whoever made it can still say so, and changes nothing else.
+func TestI16_ASecondExecutorTakesAnAgentOverAndAsksAboutItsCall(t *testing.T) {
+	s := newStore(t)
+	first, wake := lost(t, s)
+	o := new(office)
+	second := o.executor(t, s)
+	second.Start()
+	outcome, err := second.Run(t.Context(), decision("1", `{"verb":"approve"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(t, outcome, fermata.InDoubt.Name())
+	wake()
+	outcome, err = second.Run(t.Context(), decision("2", `{"happened":true,"receipt":{"text":"booked: Paris"}}`))
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 || first.booked.Load() != 1 {
+		t.Errorf("%#v, %v, booked %d and %d times", outcome, err, first.booked.Load(), o.booked.Load())
+	}
+}
+
+func TestI16_ASecondExecutorTakesAnAgentOverAndRepeatsWhatItMay(t *testing.T) {
+	s := newStore(t)
+	_, wake := lost(t, s, tool.Repeatable())
+	o := new(office)
+	second := o.executor(t, s, tool.Repeatable())
+	second.Start()
+	outcome, err := second.Run(t.Context(), decision("1", `{"verb":"approve"}`))
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 1 {
+		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
+	}
+	wake()
+	run, err := s.Get(t.Context(), "acme", "trip-1")
+	if err != nil || run.Status != store.Completed {
+		t.Errorf("the late one made it %s, %v", run.Status, err)
+	}
+}

@@ -1,0 +1,137 @@
+package providertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// unchanged returns a function that says whether anything was written for the run since.
+func (d *driver) unchanged() func(what string) {
+	d.t.Helper()
+	checkpoint, run := d.saved()
+	return func(what string) {
+		d.t.Helper()
+		nowCheckpoint, nowRun := d.saved()
+		if nowCheckpoint.Version != checkpoint.Version || fmt.Sprint(nowCheckpoint.Parts) != fmt.Sprint(checkpoint.Parts) || fmt.Sprint(nowRun) != fmt.Sprint(run) {
+			d.t.Errorf("%s changed the run", what)
+		}
+	}
+}
+
+func testWrongAnswers(t *testing.T, s Subject) {
+	d, q := reviewed(t, s)
+	unchanged := d.unchanged()
+	for _, answer := range s.Review.Wrong {
+		checked, err := d.provider.Check(t.Context(), d.run(d.store), q.ID, answer)
+		d.keepsRef(fmt.Sprint(err))
+		if _, unfit := errors.AsType[*fermata.AnswerError](err); !unfit || checked != nil {
+			t.Errorf("the answer %s: %s, %v", answer, checked, err)
+		}
+	}
+	if _, err := d.provider.Check(t.Context(), d.run(d.store), "int_unknown", s.Review.Approve); err == nil {
+		t.Error("an answer to a question that nobody asked fits")
+	}
+	checked, err := d.provider.Check(t.Context(), d.run(d.store), q.ID, s.Review.Approve)
+	if err != nil || !json.Valid(checked) {
+		t.Errorf("the right answer: %s, %v", checked, err)
+	}
+	unchanged("looking at answers")
+	d.decide(s.Review.Approve, q)
+	d.completes()
+	d.didOnce(workPublish)
+}
+
+// testExpired lets the time of a question run out. That is neither a yes nor a no.
+func testExpired(t *testing.T, s Subject) {
+	d := begin(t, s, s.Review.Graph, s.Review.Input)
+	d.timeout = time.Millisecond
+	q := d.waits(1)[0]
+	for {
+		expired, err := d.store.Expire(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(expired) == 1 && expired[0].ID == q.ID {
+			break
+		}
+		runtime.Gosched() // it has a millisecond, by the clock of the store
+	}
+	d.claim("first")
+	result, err := d.execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Applied) != 1 {
+		t.Errorf("the lapse was not taken: %#v", result)
+	}
+	if failed, ok := result.Rest.(provider.Failed); ok && failed.Code != "expired" {
+		t.Errorf("it failed with %q", failed.Code)
+	}
+	d.didNot(workPublish)
+	d.rest(result)
+}
+
+func testAccounts(t *testing.T, s Subject) {
+	d, q := reviewed(t, s)
+	other := *d
+	other.account, other.ref, other.answers = "globex", "", nil
+	other.create()
+	theirs := other.waits(1)[0]
+	unchanged := other.unchanged()
+	d.decide(s.Review.Approve, q)
+	d.completes()
+	unchanged("another account's answer")
+	d.didOnce(workPublish)
+	other.decide(s.Review.Approve, theirs)
+	other.completes()
+	if n := d.world.count(workPublish); n != 2 {
+		t.Errorf("published %d times for two", n)
+	}
+}
+
+// paired is a run that waits for two answers.
+func paired(t *testing.T, s Subject) (*driver, []provider.Question) {
+	t.Helper()
+	d := begin(t, s, s.Pair.Graph, s.Pair.Input)
+	return d, d.waits(2)
+}
+
+func testPair(t *testing.T, s Subject) {
+	d, questions := paired(t, s)
+	d.didNot(workLeft, workRight)
+	d.decide(s.Pair.Answer, questions...)
+	d.completes()
+	d.didOnce(workLeft, workRight)
+}
+
+// testPairInParts answers one after the other, and each of them first.
+func testPairInParts(t *testing.T, s Subject) {
+	for first := range 2 {
+		d, questions := paired(t, s)
+		answered, other := questions[first], questions[1-first]
+		d.decide(s.Pair.Answer, answered)
+		waiting := d.waits(1)
+		if !sameQuestion(other, waiting[0]) {
+			t.Errorf("it waited for %+v, and now for %+v", other, waiting[0])
+		}
+		if n := d.world.count(workLeft) + d.world.count(workRight); n != 1 {
+			t.Errorf("%d pieces of work were done for one answer", n)
+		}
+		if _, err := d.provider.Check(t.Context(), d.run(d.store), answered.ID, s.Pair.Answer); err == nil {
+			t.Error("a second answer to the same question fits")
+		}
+		d.decide(s.Pair.Answer, other)
+		d.completes()
+		d.didOnce(workLeft, workRight)
+		if n := d.world.repeated(); n != 0 {
+			t.Errorf("%d pieces of work were done again", n)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errCut is what a process gets to hear that is cut off from its store.
+var errCut = errors.New("providertest: the store cannot be reached")
+
+// faults cuts a process off from its store, from one of its calls on or for one of them. The call itself may still have got through.
+type faults struct {
+	mu   sync.Mutex
+	at   int  // the number of the first call that fails, from 0
+	late bool // that one is carried out, and fails all the same
+	once bool // it is the only one that fails
+	seen int
+	hit  bool
+}
+
+func (f *faults) String() string {
+	text := fmt.Sprintf("from call %d on", f.at+1)
+	if f.once {
+		text = fmt.Sprintf("call %d", f.at+1)
+	}
+	if f.late {
+		text += ", which is carried out"
+	}
+	return text
+}
+
+// cut says of a call whether it is carried out, and whether it fails.
+func (f *faults) cut() (carriedOut, fails bool) {
+	if f == nil {
+		return true, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	number := f.seen
+	f.seen++
+	if number < f.at || f.once && number > f.at {
+		return true, false
+	}
+	f.hit = true
+	return f.late && number == f.at, true
+}
+
+// call carries out one call of the store.
+func call(f *faults, fn func() error) error {
+	carriedOut, fails := f.cut()
+	if carriedOut {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	if fails {
+		return errCut
+	}
+	return nil
+}
+
+// state is where the provider keeps the run.
+type state struct {
+	store.Checkpoints
+	faults *faults
+}
+
+func (s *state) Load(ctx context.Context, key store.Key) (checkpoint store.Checkpoint, err error) {
+	err = call(s.faults, func() error {
+		checkpoint, err = s.Checkpoints.Load(ctx, key)
+		return err
+	})
+	return checkpoint, err
+}
+
+func (s *state) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (version int64, err error) {
+	err = call(s.faults, func() error {
+		version, err = s.Checkpoints.Save(ctx, key, base, delta)
+		return err
+	})
+	return version, err
+}
+
+// owner is the right to the run, with a lease of its own: it may be lost while the provider works.
+type owner struct {
+	driver *driver
+	lease  store.Lease
+	faults *faults
+}
+
+func (o *owner) SetRef(ctx context.Context, ref string) error {
+	return call(o.faults, func() error {
+		if err := o.driver.store.SetRef(ctx, o.lease, []byte(ref)); err != nil {
+			return err
+		}
+		o.driver.ref = ref
+		return nil
+	})
+}
+
+func (o *owner) Ledger() fermata.Ledger { return o }
+
+func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (known fermata.LedgerLine, begun bool, err error) {
+	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
+	if intent.Allowed != nil {
+		data, err := json.Marshal(intent.Allowed.Request)
+		if err != nil {
+			return known, false, err
+		}
+		effect.Allowed = &store.Allowed{Address: intent.Allowed.Address, Kind: fermata.Approval.Name(), Data: data, By: intent.Allowed.By}
+	}
+	var line store.Effect
+	err = call(o.faults, func() error {
+		line, begun, err = o.driver.store.Begin(ctx, o.lease, effect)
+		return err
+	})
+	known = fermata.LedgerLine{State: fermata.EffectBegun, Receipt: line.Receipt, Error: line.Error}
+	switch line.State {
+	case store.Succeeded:
+		known.State = fermata.EffectSucceeded
+	case store.Faulted:
+		known.State = fermata.EffectFailed
+	case store.Started, store.Indeterminate:
+	}
+	return known, begun && err == nil, err
+}
+
+func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
+	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded, Receipt: line.Receipt}
+	if line.State == fermata.EffectFailed {
+		end.State, end.Error = store.Faulted, line.Error
+	}
+	return call(o.faults, func() error { return o.driver.store.End(context.WithoutCancel(ctx), end) })
+}

@@ -1,0 +1,220 @@
+package providertest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fermata-go/fermata/provider"
+)
+
+// Run tests a provider. A part is left out only if the provider declares that it cannot do it.
+func Run(t *testing.T, subject Subject) {
+	s := subject.complete()
+	can := s.New(t, newWorld()).Capabilities()
+	run := func(name string, able bool, fn func(*testing.T, Subject)) {
+		t.Run(name, func(t *testing.T) {
+			if !able {
+				t.Skip("the provider declares that it cannot")
+			}
+			fn(t, s)
+		})
+	}
+	run("Names", true, testNames)
+	run("Review", true, testReview)
+	run("Review revised", !s.Review.Once, testRevise)
+	run("The same again", true, testSameAgain)
+	run("I13 wrong answers", true, testWrongAnswers)
+	run("I11 expired", true, testExpired)
+	run("I8 accounts", true, testAccounts)
+	run("Many at once", true, testManyAtOnce)
+	run("Unknown graph", true, testUnknownGraph)
+	run("Bad input", true, testBadInput)
+	run("Delete", true, testDelete)
+	run("Cancelled", true, testCancelled)
+	run("Goroutines", true, testGoroutines)
+	run("I14 crash", true, testCrash)
+	run("I16 taken over while it drafts", !s.Review.NoDraft, testTakenOverAtDraft)
+	run("I16 taken over while it publishes", true, testTakenOverAtPublish)
+
+	run("Pair", can.Parallel, testPair)
+	run("Pair in parts", can.Parallel, testPairInParts)
+	run("I14 pair, crash", can.Parallel, testPairCrash)
+
+	run("I4 effect", can.Effects, testEffect)
+	run("I4 effect rejected", can.Effects, testEffectRejected)
+	run("I4 effect, crash", can.Effects, testEffectCrash)
+	run("I16 effect taken over", can.Effects, testEffectTakenOver)
+}
+
+// reviewed is a run of the content review that waits for the first time.
+func reviewed(t *testing.T, s Subject) (*driver, provider.Question) {
+	t.Helper()
+	d := begin(t, s, s.Review.Graph, s.Review.Input)
+	return d, d.waits(1)[0]
+}
+
+func (d *driver) didOnce(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		if n := d.world.count(name); n != 1 {
+			d.t.Errorf("%q was done %d times", name, n)
+		}
+	}
+}
+
+func (d *driver) didNot(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		if n := d.world.count(name); n != 0 {
+			d.t.Errorf("%q was done %d times", name, n)
+		}
+	}
+}
+
+// drafted checks the work before the first question.
+func (d *driver) drafted() {
+	d.t.Helper()
+	if !d.subject.Review.NoDraft {
+		d.didOnce(workDraft)
+	}
+}
+
+func testReview(t *testing.T, s Subject) {
+	d, q := reviewed(t, s)
+	d.drafted()
+	d.didNot(workPublish)
+	d.decide(s.Review.Approve, q)
+	result, err := d.execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(result.Applied, []string{q.ID}) {
+		t.Errorf("the answer was not taken: %v", result.Applied)
+	}
+	d.rest(result)
+	if _, ok := result.Rest.(provider.Completed); !ok {
+		t.Errorf("it came to %#v", result.Rest)
+	}
+	d.drafted()
+	d.didOnce(workPublish)
+}
+
+func testRevise(t *testing.T, s Subject) {
+	d, first := reviewed(t, s)
+	asked := map[string]bool{first.ID: true}
+	q := first
+	for range 2 {
+		d.decide(s.Review.Revise, q)
+		q = d.waits(1)[0]
+		if asked[q.ID] {
+			t.Fatalf("another question has the id %s", q.ID)
+		}
+		asked[q.ID] = true
+		d.didNot(workPublish)
+	}
+	d.decide(s.Review.Approve, q)
+	d.completes()
+	d.didOnce(workPublish)
+}
+
+// testSameAgain executes again what was executed, as after a crash between the end of an execution and writing it down.
+func testSameAgain(t *testing.T, s Subject) {
+	d := begin(t, s, s.Review.Graph, s.Review.Input)
+	first, err := d.execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := d.repeat(t)
+	if !sameQuestions(first, again) {
+		t.Fatalf("first it asks %#v, then %#v", first.Rest, again.Rest)
+	}
+	d.drafted()
+	d.rest(again)
+	q := d.open[0]
+	if !s.Review.Once {
+		d.decide(s.Review.Revise, q)
+		if first, err = d.execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again = d.repeat(t)
+		if !sameQuestions(first, again) || !slices.Equal(first.Applied, again.Applied) {
+			t.Fatalf("first it comes to %#v, then to %#v", first, again)
+		}
+		d.rest(again)
+		q = d.open[0]
+	}
+	d.decide(s.Review.Approve, q)
+	if first, err = d.execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again = d.repeat(t)
+	was, _ := first.Rest.(provider.Completed)
+	is, ok := again.Rest.(provider.Completed)
+	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, again.Applied) {
+		t.Errorf("first it comes to %#v, then to %#v", first, again)
+	}
+	d.drafted()
+	d.didOnce(workPublish)
+	if n := d.world.repeated(); n != 0 {
+		t.Errorf("%d pieces of work were done again", n)
+	}
+}
+
+// repeat executes once more in a new process, with the answers of before.
+func (d *driver) repeat(t *testing.T) provider.Result {
+	t.Helper()
+	d.takeOver(t)
+	result, err := d.execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// sameQuestions compares what people see.
+func sameQuestions(a, b provider.Result) bool {
+	was, ok := a.Rest.(provider.Waiting)
+	is, also := b.Rest.(provider.Waiting)
+	if !ok || !also || len(was.Questions) != len(is.Questions) {
+		return false
+	}
+	for i, q := range was.Questions {
+		if !sameQuestion(q, is.Questions[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameQuestion(a, b provider.Question) bool {
+	return a.ID == b.ID && a.Kind == b.Kind && a.Address.Equal(b.Address) && bytes.Equal(a.Data, b.Data) && bytes.Equal(a.AnswerSchema, b.AnswerSchema) && a.Timeout == b.Timeout
+}
+
+func testManyAtOnce(t *testing.T, s Subject) {
+	first, _ := reviewed(t, s)
+	ids := make(map[string]string)
+	for n := range 8 {
+		d := *first
+		d.id, d.key = fmt.Sprint("run_", n+2), fmt.Sprint("demo-", n+2)
+		d.answers, d.ref, d.attempt = nil, "", 0
+		d.create()
+		q := d.waits(1)[0]
+		if other := ids[q.ID]; other != "" {
+			t.Fatalf("%s and %s ask under one id", other, d.id)
+		}
+		ids[q.ID] = d.id
+		d.decide(s.Review.Approve, q)
+		t.Run(d.id, func(t *testing.T) {
+			t.Parallel()
+			d.t = t
+			d.completes()
+		})
+	}
+	t.Cleanup(func() {
+		if n := first.world.count(workPublish); n != 8 && !t.Failed() {
+			t.Errorf("published %d times", n)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Whoever reads an old state must not make those wait who write, while somebody tidies up.
+func TestVacuum_DoesNotWaitForReaders(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	key := store.Key{Account: "acme", Run: "r"}
+	version, err := s.Save(t.Context(), key, 0, putRun("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := s.readers.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback()
+	var n int
+	if err := reader.QueryRowContext(t.Context(), `SELECT count(*) FROM runs`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if version, err = s.Save(t.Context(), key, version, putRun("y")); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if err := s.Vacuum(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took >= busyTimeout {
+		t.Errorf("it waited for %v", took)
+	}
+	var patience int64
+	if err := s.writer.QueryRowContext(t.Context(), `PRAGMA busy_timeout`).Scan(&patience); err != nil || patience != busyTimeout.Milliseconds() {
+		t.Errorf("after it nobody waits for others: %d, %v", patience, err)
+	}
+}

@@ -12,7 +12,7 @@ func TestReadme_QuotesCodeThatCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples := []string{"example_test.go", "agent/example_test.go"}
+	examples := []string{"example_test.go", "agent/example_test.go", "app/example_test.go"}
 	for _, file := range examples {
 		source, err := os.ReadFile(file)
 		if err != nil {

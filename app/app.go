@@ -56,7 +56,8 @@ type program struct {
 
 // commands is the command line.
 type commands struct {
-	Demo demoCommand `cmd:"" help:"Serve sample graphs on a SQLite file; nothing else to install."`
+	Demo  demoCommand  `cmd:"" help:"Serve sample graphs on a SQLite file; nothing else to install."`
+	Serve serveCommand `cmd:"" help:"Serve."`
 
 	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
 	Runs    runsCommand    `cmd:"" group:"people" help:"List runs."`

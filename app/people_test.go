@@ -7,9 +7,13 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
 )
 
 // demo runs the demo until the test ends, and returns how to call it.
@@ -121,4 +125,70 @@ func TestClean_ShowsWhatATerminalWouldObeyOrHide(t *testing.T) {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 	}
+}
+
+// An agent in any language asks over HTTP, a person answers, and the agent pulls the answer.
+func TestServe_AnAgentElsewhereAsks(t *testing.T) {
+	dir := t.TempDir()
+	place := "sqlite:" + filepath.Join(dir, "f.db")
+	ctx, stop := context.WithCancel(context.Background())
+	var errs syncBuffer
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"serve", "--store", place, "--addr", "127.0.0.1:0"}, io.Discard, &errs)
+	}()
+	url := errs.wait(t, "url=")
+	t.Cleanup(func() {
+		stop()
+		if code := <-done; code != exitOK {
+			t.Errorf("it ended with %d: %s", code, errs.String())
+		}
+	})
+	_, key, errOut := call(t, "keys", "create", "acme", "ann", "admin", "--store", place)
+	c, err := client.New(url, strings.TrimSpace(key))
+	if err != nil || key == "" {
+		t.Fatal(err, errOut)
+	}
+	outcome, err := c.Ask(t.Context(), api.Ask{StateKey: "ask-1", Kind: "refund", Data: json.RawMessage(`{"order":17}`), AnswerSchema: json.RawMessage(`{"type":"boolean"}`)})
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if err != nil || !ok {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+	if _, err := c.Decide(t.Context(), waiting.Interrupts[0].ID, api.Decide{Answer: json.RawMessage(`"yes"`)}); err == nil {
+		t.Error("a wrong answer was taken")
+	}
+	outcome, err = c.Decide(t.Context(), waiting.Interrupts[0].ID, api.Decide{Answer: json.RawMessage(`true`)})
+	if completed, ok := outcome.(fermata.Completed); err != nil || !ok || !strings.Contains(string(completed.Output), "true") {
+		t.Errorf("%#v, %v", outcome, err)
+	}
+}
+
+// syncBuffer is what a program wrote so far.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *syncBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// wait returns the word behind a mark, once it is there.
+func (b *syncBuffer) wait(t *testing.T, mark string) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, rest, ok := strings.Cut(b.String(), mark); ok && strings.ContainsAny(rest, " \n") {
+			return rest[:strings.IndexAny(rest, " \n")]
+		}
+	}
+	t.Fatalf("no %s in %s", mark, b.String())
+	return ""
 }

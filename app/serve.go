@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/app/sample"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
@@ -23,7 +24,11 @@ import (
 // service is a server on a store.
 type service struct {
 	place
-	Addr string `help:"Where to listen." default:"127.0.0.1:8080" placeholder:"HOST:PORT" env:"FERMATA_ADDR"`
+	Addr           string        `help:"Where to listen." default:"127.0.0.1:8080" placeholder:"HOST:PORT" env:"FERMATA_ADDR"`
+	Timeout        time.Duration `help:"How long a question may be open." default:"24h" env:"FERMATA_TIMEOUT"`
+	Retention      time.Duration `help:"How long a run is kept after it is over; for ever by default." env:"FERMATA_RETENTION"`
+	WebhookSecrets []string      `help:"What webhooks are signed with, whsec_…, the newest first." env:"FERMATA_WEBHOOK_SECRETS" placeholder:"SECRET"`
+	WebhookAllow   []string      `help:"Hosts and prefixes that webhooks may go to although they are not public." env:"FERMATA_WEBHOOK_ALLOW" placeholder:"HOST"`
 }
 
 // drainPatience is how long what is under way may take after somebody asked the server to end.
@@ -61,7 +66,13 @@ func (s service) wire(p *program, st openStore, box executor.Box, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	e, err := executor.New(executor.Config{Store: st, Box: box, Providers: append([]provider.Provider{own}, p.others...), Log: log})
+	others, err := external.New(external.Config{Allow: s.WebhookAllow, Secrets: func(context.Context, string) ([]string, error) { return s.WebhookSecrets, nil }})
+	if err != nil {
+		return nil, err
+	}
+	e, err := executor.New(executor.Config{
+		Store: st, Box: box, Providers: append([]provider.Provider{own, others}, p.others...), Timeout: s.Timeout, Retention: s.Retention, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +112,19 @@ func (r *running) serve(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, stopped, r.store.Close())
+}
+
+type serveCommand struct{ service }
+
+// Run serves until somebody ends it.
+func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	log := slog.New(slog.NewTextHandler(p.err, nil))
+	r, err := c.start(ctx, p, log)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "url", r.url, "version", version())
+	return r.serve(ctx)
 }
 
 type demoCommand struct {

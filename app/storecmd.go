@@ -14,7 +14,20 @@ import (
 )
 
 type keyCommands struct {
+	Make   keyMake   `cmd:"" help:"Make a key file, for replicas that share it. On SQLite the first start makes one."`
 	Rotate keyRotate `cmd:"" help:"Make a new key, seal everything with it while the server runs, and then forget the old one."`
+}
+
+type keyMake struct {
+	File string `arg:"" help:"The file to make; it must not be there."`
+}
+
+// Run makes a key file, for replicas that share it.
+func (c *keyMake) Run() error {
+	if _, err := os.Stat(c.File); err == nil {
+		return fmt.Errorf("the file %s is there already", c.File)
+	}
+	return box.MakeFile(c.File)
 }
 
 type keyRotate struct{ place }

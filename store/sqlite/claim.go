@@ -31,7 +31,7 @@ WHERE account = ?2 AND run = ?3
   AND (status = 'ready' AND coalesce(ready_after <= ?1, TRUE) OR status = 'running' AND lease_until <= ?1)`
 
 	takeRunSQL = `
-UPDATE runs SET status = 'running', fence = fence + 1, owner = ?3, lease_until = ?4, ready_after = NULL, updated_at = ?5
+UPDATE runs SET status = 'running', attempts = attempts + (status = 'running'), fence = fence + 1, owner = ?3, lease_until = ?4, ready_after = NULL, updated_at = ?5
 WHERE account = ?1 AND run = ?2
 RETURNING ` + runColumns
 
@@ -50,6 +50,10 @@ WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'decided' OR
 	releaseSQL = `
 UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL, attempts = attempts + 1,
        ready_no = ` + nextReadyNo + `, ready_after = ?4, updated_at = ?5
+WHERE ` + owned
+
+	parkSQL = `
+UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL, attempts = attempts + 1, updated_at = ?4
 WHERE ` + owned
 )
 
@@ -121,15 +125,26 @@ func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error
 }
 
 // Release gives a run back undone; see [store.Runs].
-func (s *Store) Release(ctx context.Context, lease store.Lease, delay time.Duration) error {
+func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
 	_, err := do(ctx, s, "release a run in", func(t turn) (struct{}, error) {
-		var after any
-		if delay > 0 {
-			after = t.now + micros(delay)
-		}
-		return struct{}{}, t.change(ctx, lease, releaseSQL, after, t.now)
+		return struct{}{}, t.release(ctx, lease, release)
 	})
 	return err
+}
+
+func (t turn) release(ctx context.Context, lease store.Lease, release store.Release) error {
+	if release.Park {
+		if err := t.change(ctx, lease, parkSQL, t.now); err != nil {
+			return err
+		}
+		return t.note(ctx, lease.Account, lease.Run, store.EventParked, "")
+	}
+	var after any
+	if release.Delay > 0 {
+		after = t.now + micros(release.Delay)
+	}
+	t.touch(lease.Account, lease.Run)
+	return t.change(ctx, lease, releaseSQL, after, t.now)
 }
 
 // change changes the run of a lease that is still good.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,10 +13,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
+// refused is a write that the database refuses, and a part of what it says.
+type refused struct{ name, refusal, write string }
+
 // forbidden are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell.
 //
 // b'…' stands for the bytes of a text. The book that they meet is that of [scene].
-var forbidden = []struct{ name, refusal, write string }{
+var forbidden = []refused{
 	// I4: no effect without an approve of exactly this.
 	{"effect before a decision", "FOREIGN KEY", effect(`b'acme', b'busy', b'open', 1, b'action-open', 2`)},
 	{"effect of a rejected action", "FOREIGN KEY", effect(`b'acme', b'busy', b'no', 1, b'action-no', 2`)},
@@ -51,7 +55,7 @@ var forbidden = []struct{ name, refusal, write string }{
 	{"replaced decision", "becomes visible once", strings.Replace(question(`b'acme', b'no', b'busy', 9`), "INSERT", "INSERT OR REPLACE", 1)},
 	{"deleted decision", "alive", `DELETE FROM interrupts WHERE id = b'no'`},
 	{"decision on what was withdrawn", "withdrawn", decision(`verdict = 'reject'`, `id = b'gone'`)},
-	{"question that was decided before it was asked", "becomes visible once",
+	{"question that was decided before it was asked", "only a policy",
 		`INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, state, verdict, final, decided_by, via, source, decided_at, resume)
 		 VALUES (b'acme', b'new', b'busy', 9, b'', b'', b'', b'', 0, 0, 'decided', 'reject', b'', b'ann', b'', 'person', 1, b'1')`},
 
@@ -68,6 +72,17 @@ var forbidden = []struct{ name, refusal, write string }{
 	{"clock without a deadline", "clock_only_after_deadline", decision(`verdict = 'expire', source = 'clock', resume = NULL`, `id = b'open'`)},
 	{"person after the deadline", "others_only_before_deadline", decision(`verdict = 'reject', decided_at = 9e15`, `id = b'due'`)},
 	{"moved deadline", "cannot change", `UPDATE interrupts SET deadline = 9e15 WHERE id = b'due'`},
+
+	// I4, I11: what was never asked is decided by a policy alone, and only as an approve of what the owner is about to do.
+	{"policy that rejects", "only a policy", allowing(`b'busy', 'decided', 'policy', 'reject', b'a', b'a', 1, NULL, NULL`)},
+	{"policy that allows something else", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'b', b'a', 1, NULL, NULL`)},
+	{"policy that allows nothing in particular", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'', b'', 1, NULL, NULL`)},
+	{"policy that leaves work", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 0, NULL, NULL`)},
+	{"policy with a deadline", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, 9e15, NULL`)},
+	{"policy with an answer", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, b'yes'`)},
+	{"policy for a run without an owner", "only a policy", allowing(`b'asleep', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`)},
+	{"clock that decides what was never asked", "only a policy", allowing(`b'busy', 'decided', 'clock', 'approve', b'a', b'a', 1, NULL, NULL`)},
+	{"question that was withdrawn before it was asked", "only a policy", allowing(`b'busy', 'withdrawn', NULL, NULL, NULL, b'a', 0, NULL, NULL`)},
 
 	// I2: an accepted decision is never lost.
 	{"decided without a verdict", "verdict_exactly_when_decided", `UPDATE interrupts SET state = 'decided' WHERE id = b'open'`},
@@ -107,7 +122,13 @@ var forbidden = []struct{ name, refusal, write string }{
 	{"run without its questions", "FOREIGN KEY", `DELETE FROM runs WHERE run = b'over'`},
 	{"question of no run", "FOREIGN KEY", question(`b'acme', b'new', b'unknown', 9`)},
 	{"question of another account's run", "FOREIGN KEY", question(`b'other', b'new', b'busy', 9`)},
+	{"parked by somebody while it is not parked", "held_only_while_parked", `UPDATE runs SET held = 1 WHERE run = b'busy'`},
 	{"text for bytes", "cannot store TEXT", run(`'acme', b'new', b'key-new', 1`)},
+}
+
+func allowing(values string) string {
+	return `INSERT INTO interrupts (account, id, place, address, kind, shown, timeout, created_at, via, decided_by, decided_at, run, state, source, verdict, final, action, applied, deadline, answer)
+	        VALUES (b'acme', b'new', 9, b'', b'', b'', 0, 0, b'', b'policy', 1, ` + values + `)`
 }
 
 func effect(values string) string {
@@ -143,7 +164,8 @@ func inHex(text string) string {
 }
 
 // scene is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
-// what Ann approved; asleep waits; over was cancelled after one decision was applied; second has an owner and no questions.
+// what Ann approved; asleep waits; over was cancelled after one decision was applied; second has an owner and no questions; done is
+// over, and has something sealed everywhere.
 func scene(t *testing.T) *Store {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	over := begin(t, s, "over")
@@ -154,6 +176,7 @@ func scene(t *testing.T) *Store {
 	if _, err := s.Cancel(t.Context(), "acme", "key-over", store.Cancelled); err != nil {
 		t.Fatal(err)
 	}
+	done(t, s)
 	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
 	begin(t, s, "second")
 	rest(t, s, begin(t, s, "busy"), nil, "yes", "no", "open", "due", "gone")
@@ -177,9 +200,38 @@ func scene(t *testing.T) *Store {
 	return s
 }
 
+func done(t *testing.T, s *Store) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	run := newRun("done")
+	run.Ref, run.Input = []byte("ref"), []byte("input")
+	lease, err := s.Create(t.Context(), run)
+	must(err)
+	asked := asking(nil, "told")
+	asked.Open[0].Data = []byte("question")
+	_, err = s.Rest(t.Context(), lease, asked)
+	must(err)
+	word := say("done", "done", store.Approve, "told")
+	word.Answers[0].Data = []byte("yes")
+	accepted(t, s, word)
+	lease = claim(t, s, "done")
+	_, _, err = s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "told", Number: 3, Digest: "action-told"})
+	must(err)
+	must(s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "told", Number: 3, State: store.Succeeded, Receipt: []byte("receipt")}))
+	_, err = s.Rest(t.Context(), lease, store.Rest{Status: store.Completed, Applied: []string{"told"}, Outcome: []byte("outcome")})
+	must(err)
+	_, err = s.Once(t.Context(), "name", []byte("value"))
+	must(err)
+}
+
 func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 	s := scene(t)
-	for _, test := range forbidden {
+	for _, test := range slices.Concat(forbidden, forbiddenLater) {
 		t.Run(test.name, func(t *testing.T) {
 			tx, err := s.writer.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -210,7 +262,7 @@ func TestConstraints_NoTriggerIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := 0
-		for _, test := range forbidden {
+		for _, test := range slices.Concat(forbidden, forbiddenLater) {
 			if !strings.Contains(trigger.text, test.refusal) { // not this one's business
 				continue
 			}
@@ -273,21 +325,28 @@ func TestConstraints_TheDatabaseAllows(t *testing.T) {
 		"run that is woken":                    `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = b'asleep'`,
 		"end from outside":                     `UPDATE runs SET status = 'cancelled', fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"takeover":                             `UPDATE runs SET owner = b'other', fence = fence + 1 WHERE run = b'busy'`,
+		"run that is parked by somebody":       `UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
+		"word of a policy on what it allows":   allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`),
 		"deletion of what nobody goes on with": `DELETE FROM interrupts WHERE id = b'was'`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			tx, err := s.writer.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tx.Rollback()
-			result, err := tx.ExecContext(t.Context(), inHex(write))
-			if err != nil {
-				t.Fatalf("%v in\n%s", err, write)
-			}
-			if rows, err := result.RowsAffected(); err != nil || rows != 1 {
-				t.Errorf("%d rows, %v", rows, err)
-			}
-		})
+		allows(t, s, name, write)
 	}
+}
+
+// allows checks that a write passes, and changes a row.
+func allows(t *testing.T, s *Store, name, write string) {
+	t.Run(name, func(t *testing.T) {
+		tx, err := s.writer.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		result, err := tx.ExecContext(t.Context(), inHex(write))
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, write)
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows != 1 {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+	})
 }

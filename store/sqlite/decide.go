@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -75,13 +74,27 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	if err := t.wake(ctx, d.Account, d.Run, store.Waiting); err != nil {
 		return store.Receipt{}, err
 	}
-	// Of two answers to one interrupt the later counts. It comes first here, and its brother finds nothing pending.
-	for _, a := range slices.Backward(d.Answers) {
-		if _, err := t.exec(ctx, decideSQL, d.Account, a.Interrupt, a.Verdict, a.Final, a.Data, d.Actor, d.Via, d.ResumeID, t.now); err != nil {
+	for _, a := range d.Answers {
+		if err := t.answer(ctx, d, a.Interrupt); err != nil {
 			return store.Receipt{}, err
 		}
 	}
 	return receipt, nil
+}
+
+// answer decides an interrupt, unless that was done a moment ago: of two answers to one interrupt the last counts.
+func (t turn) answer(ctx context.Context, d store.Decision, interrupt string) error {
+	var last store.Answer
+	for _, a := range d.Answers {
+		if a.Interrupt == interrupt {
+			last = a
+		}
+	}
+	decided, err := t.exec(ctx, decideSQL, d.Account, interrupt, last.Verdict, last.Final, last.Data, d.Actor, d.Via, d.ResumeID, t.now)
+	if err != nil || decided == 0 {
+		return err
+	}
+	return t.note(ctx, d.Account, d.Run, store.EventDecided, interrupt)
 }
 
 // judge says what becomes of a decision, and changes nothing. One answer that cannot be taken stands for all.
@@ -146,6 +159,9 @@ func (t turn) expire(ctx context.Context, limit int) ([]store.Interrupt, error) 
 			return nil, err
 		}
 		if _, err := t.exec(ctx, expireSQL, i.Account, i.ID, theClock, t.now); err != nil {
+			return nil, err
+		}
+		if err := t.note(ctx, i.Account, i.Run, store.EventExpired, i.ID); err != nil {
 			return nil, err
 		}
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, theClock, atMicro(t.now)

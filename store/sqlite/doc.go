@@ -20,9 +20,12 @@
 //
 //	Save, Delete, Create, Rest, Decide, … ──► writer ×1   BEGIN IMMEDIATE … COMMIT (fsync) ──┐
 //	                                                                                         ├──► file + WAL
-//	Load, Get, Interrupts, Resumed ─────────► readers ×n  query_only, one statement ─────────┘
+//	Load, Get, List, Feed, History, … ──────► readers ×n  query_only, one snapshot ──────────┘
 //
 // Claim and Expire ask a reader first: those that find nothing to do, which most do, never get in a writer's way.
+//
+// Watch tells at once what this Store has written. What other processes write to the file is noticed by looking, ten times a second
+// while somebody watches, and told without a name.
 //
 // Several processes on one machine may open the same file; SQLite's locks decide who writes, and a save waits up to
 // five seconds for its turn before it fails with [ErrLocked]. While it waits for another process it does not notice that
@@ -32,8 +35,9 @@
 //
 // The rules that must hold whoever writes are in the schema (migration/0002_runs.sql), as constraints and triggers: one run
 // alive per state key, a lease exactly while a run is running, a fence that only grows, one verdict per interrupt and never one
-// after its deadline, a clock that can only let expire, no sleep over a decision, and no line for an effect without an approve of
-// exactly this. A write that breaks one of them fails as a whole, even in the sqlite3 shell; for those about foreign keys
+// after its deadline, a clock that can only let expire, a policy that can only allow what its run is about to do, no sleep over a
+// decision, no line for an effect without an approve of exactly this, events without a gap, and nothing forgotten of a run that
+// is alive. What is sealed can only be sealed anew, by a transaction that does nothing else. A write that breaks one of them fails as a whole, even in the sqlite3 shell; for those about foreign keys
 // the shell needs PRAGMA foreign_keys = ON.
 //
 // Time is the host's clock, read once per transaction, after the write lock was won.
@@ -43,6 +47,8 @@
 // A new file is made readable by its owner alone. It carries an application id and the checksums of the migrations that
 // made it, and Open looks at both before it changes anything: a file of another program is refused with [ErrForeign],
 // a file of a newer build with [ErrNewer], a file whose schema history differs from this build's with [ErrDrift].
+//
+// The room of what was deleted is used again. Vacuum gives it back to the file system, in steps between which others write.
 //
 // Do not open the file by other means in the same process while a Store is open, not even to copy it: on POSIX systems
 // closing any descriptor of a file drops all locks that the process holds on it.

@@ -12,6 +12,15 @@ import (
 const (
 	effectSQL = `SELECT ` + effectColumns + ` FROM effects WHERE account = ?1 AND interrupt = ?2 AND number = ?3`
 
+	deciderSQL = `SELECT source FROM interrupts WHERE account = ?1 AND id = ?2`
+
+	// allowSQL is the word of a policy. Nobody was asked, and nothing is left to apply.
+	allowSQL = `
+INSERT INTO interrupts (account, id, run, place, address, kind, data, shown, action, timeout, created_at,
+                        state, verdict, final, decided_by, via, source, decided_at, applied)
+VALUES (?1, ?2, ?3, ` + nextPlace + `, ?4, ?5, ?6, x'', ?7, 0, ?9,
+        'decided', 'approve', ?7, ?8, x'', 'policy', ?9, 1)`
+
 	// beginSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest.
 	beginSQL = `
 INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
@@ -41,6 +50,12 @@ func (t turn) begin(ctx context.Context, lease store.Lease, n store.NewEffect) (
 	if n.Digest == "" { // approves nothing, even where an approve says the same
 		return store.Effect{}, false, store.ErrNotApproved
 	}
+	if n.Allowed != nil {
+		if err := t.allow(ctx, lease, n); err != nil {
+			return store.Effect{}, false, err
+		}
+		n.Allowed = nil // that is in the interrupt
+	}
 	there, err := t.find(ctx, effectDest(&line), effectSQL, lease.Account, n.Interrupt, n.Number)
 	switch {
 	case err != nil:
@@ -54,12 +69,34 @@ func (t turn) begin(ctx context.Context, lease store.Lease, n store.NewEffect) (
 	if code(err) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY {
 		err = store.ErrNotApproved
 	}
+	if err == nil {
+		err = t.note(ctx, lease.Account, lease.Run, store.EventEffectBegun, n.Interrupt)
+	}
 	if err != nil {
 		return store.Effect{}, false, err
 	}
 	return store.Effect{
 		Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started, Started: atMicro(t.now),
 	}, true, nil
+}
+
+// allow writes down the word of a policy, unless it is there already. What people were asked is theirs to decide.
+func (t turn) allow(ctx context.Context, lease store.Lease, n store.NewEffect) error {
+	var by store.Source // "" while it is open
+	known, err := t.find(ctx, []any{zero(&by)}, deciderSQL, lease.Account, n.Interrupt)
+	switch {
+	case err != nil:
+		return err
+	case known && by != store.Policy:
+		return store.ErrNotApproved
+	case known:
+		return nil
+	}
+	_, err = t.exec(ctx, allowSQL, lease.Account, n.Interrupt, lease.Run, n.Allowed.Address, n.Allowed.Kind, n.Allowed.Data, n.Digest, n.Allowed.By, t.now)
+	if err != nil {
+		return err
+	}
+	return t.note(ctx, lease.Account, lease.Run, store.EventDecided, n.Interrupt)
 }
 
 // End writes down how an effect ended; see [store.Runs].
@@ -80,6 +117,9 @@ func (t turn) end(ctx context.Context, end store.EffectEnd) error {
 		return nil // the first word counts
 	}
 	if _, err := t.exec(ctx, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error, t.now); err != nil {
+		return err
+	}
+	if err := t.note(ctx, line.Account, line.Run, store.EventEffectEnded, line.Interrupt); err != nil {
 		return err
 	}
 	if doubt, err := t.exists(ctx, inDoubtSQL, line.Account, line.Run); err != nil || doubt {

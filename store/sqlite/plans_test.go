@@ -33,7 +33,7 @@ UPDATE runs SET status = 'ready', ready_no = rowid, owner = NULL, lease_until = 
 // answers by reading the account works in every test, and takes the server down a year later.
 func TestPlans_NoStatementReadsAnAccount(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	rows := 20_000
+	rows := 2_000
 	if raceDetector {
 		rows = 200 // or it takes minutes, for a planner that does not count
 	}
@@ -58,7 +58,9 @@ var accountAlone = regexp.MustCompile(`\(account=\?\)`)
 
 func cheap(line string) bool {
 	switch {
-	case strings.HasPrefix(line, "SCAN CONSTANT ROW"), strings.HasPrefix(line, "SCALAR SUBQUERY"):
+	case strings.HasPrefix(line, "SCAN CONSTANT ROW"), strings.HasPrefix(line, "SCALAR SUBQUERY"), strings.HasPrefix(line, "LIST SUBQUERY"):
+		return true
+	case line == "SCAN sqlite_sequence": // one row
 		return true
 	case strings.HasPrefix(line, "SEARCH"):
 		return !accountAlone.MatchString(line)

@@ -22,12 +22,14 @@ WHERE account = ?1 AND run = ?2 AND applied = 0 AND state <> 'decided' ORDER BY 
 
 	setStateSQL = `UPDATE interrupts SET state = ?3 WHERE account = ?1 AND id = ?2`
 
+	// nextPlace is behind all that the run has asked.
+	nextPlace = `1 + coalesce((SELECT max(place) FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?3), 0)`
+
 	askerSQL = `SELECT run FROM interrupts WHERE account = ?1 AND id = ?2`
 
 	askSQL = `
 INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
-VALUES (?1, ?2, ?3, 1 + coalesce((SELECT max(place) FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?3), 0),
-        ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
+VALUES (?1, ?2, ?3, ` + nextPlace + `, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
 
 	anyUndoneSQL = `
 SELECT 1 FROM interrupts INDEXED BY interrupts_unapplied
@@ -64,8 +66,10 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 	if err != nil {
 		return "", err
 	}
-	_, err = t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now)
-	return status, err
+	if _, err = t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now); err != nil {
+		return "", err
+	}
+	return status, t.note(ctx, lease.Account, lease.Run, store.EventKind(rest.Status), "")
 }
 
 // awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and
@@ -109,14 +113,17 @@ func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInter
 		return err
 	}
 	for _, i := range asked {
-		state := store.Withdrawn
+		state, event := store.Withdrawn, store.EventWithdrawn
 		if still[i.id] {
-			state = store.Pending
+			state, event = store.Pending, store.EventAsked
 		}
 		if state == i.state {
 			continue
 		}
 		if _, err := t.exec(ctx, setStateSQL, lease.Account, i.id, state); err != nil {
+			return err
+		}
+		if err := t.note(ctx, lease.Account, lease.Run, event, i.id); err != nil {
 			return err
 		}
 	}
@@ -156,7 +163,10 @@ func (t turn) ask(ctx context.Context, lease store.Lease, n store.NewInterrupt) 
 		deadline = t.now + micros(n.Timeout)
 	}
 	_, err = t.exec(ctx, askSQL, lease.Account, n.ID, lease.Run, n.Address, n.Kind, n.Data, n.Schema, n.Shown, n.Action, n.Timeout, t.now, deadline)
-	return err
+	if err != nil {
+		return err
+	}
+	return t.note(ctx, lease.Account, lease.Run, store.EventAsked, n.ID)
 }
 
 // Interrupts returns all interrupts of a run; see [store.Runs].

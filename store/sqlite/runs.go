@@ -7,8 +7,6 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Runs = (*Store)(nil)
-
 // Every transaction begins IMMEDIATE, so it is the only writer until it ends. What it reads stays true until it commits, and
 // no statement of the runs needs a lock of its own.
 //
@@ -31,18 +29,19 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'running', 1, ?10, ?11, ?12, ?12)`
 
 	wakeSQL = `
 UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, updated_at = ?4
-WHERE account = ?1 AND run = ?2 AND status = ?3`
+WHERE account = ?1 AND run = ?2 AND status = ?3 AND held = 0`
+
+	retrySQL = `
+UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, attempts = 0, updated_at = ?3
+WHERE account = ?1 AND run = ?2 AND status = 'parked'
+RETURNING ` + runColumns
 
 	alive = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
 
 	aliveRunSQL = `SELECT run FROM runs INDEXED BY runs_alive WHERE account = ?1 AND state_key = ?2 AND ` + alive
 
-	withdrawAllSQL = `
-UPDATE interrupts INDEXED BY interrupts_unapplied SET state = 'withdrawn'
-WHERE account = ?1 AND run = ?2 AND applied = 0 AND state = 'pending'`
-
 	cancelRunSQL = `
-UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, updated_at = ?4
+UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = 0, updated_at = ?4
 WHERE account = ?1 AND run = ?2
 RETURNING ` + runColumns
 )
@@ -64,11 +63,14 @@ func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 	if err != nil {
 		return store.Lease{}, err
 	}
-	if taken || last.Status.Alive() {
+	if taken || last.Status.Alive() || last.Generation != n.After {
 		return store.Lease{}, store.ErrExists
 	}
-	_, err = t.exec(ctx, createRunSQL, n.Account, n.ID, n.StateKey, last.Generation+1, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
+	_, err = t.exec(ctx, createRunSQL, n.Account, n.ID, n.StateKey, n.After+1, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
 		n.Owner, t.now+micros(n.Lease), t.now)
+	if err == nil {
+		err = t.note(ctx, n.Account, n.ID, store.EventCreated, "")
+	}
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, err
 }
 
@@ -92,25 +94,50 @@ func (t turn) wake(ctx context.Context, account, run string, from store.Status) 
 	return err
 }
 
+// Retry makes a parked run ready; see [store.Runs].
+func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
+	return do(ctx, s, "retry a run in", func(t turn) (store.Run, error) { return t.retry(ctx, account, stateKey) })
+}
+
+func (t turn) retry(ctx context.Context, account, stateKey string) (run store.Run, err error) {
+	id, err := t.aliveRun(ctx, account, stateKey)
+	if err != nil {
+		return store.Run{}, err
+	}
+	parked, err := t.find(ctx, runDest(&run), retrySQL, account, id, t.now)
+	if err == nil && !parked {
+		err = store.ErrNotFound
+	}
+	t.touch(account, id)
+	return run, err
+}
+
+// aliveRun returns the id of the run of a state key that is alive, or ErrNotFound.
+func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string, err error) {
+	found, err := t.find(ctx, []any{&id}, aliveRunSQL, account, stateKey)
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	return id, err
+}
+
 // Cancel ends a run that is alive; see [store.Runs].
 func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
 	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, stateKey, as) })
 }
 
 func (t turn) cancel(ctx context.Context, account, stateKey string, as store.Status) (run store.Run, err error) {
-	var id string
-	found, err := t.find(ctx, []any{&id}, aliveRunSQL, account, stateKey)
+	id, err := t.aliveRun(ctx, account, stateKey)
 	if err != nil {
 		return store.Run{}, err
 	}
-	if !found {
-		return store.Run{}, store.ErrNotFound
-	}
-	if _, err := t.exec(ctx, withdrawAllSQL, account, id); err != nil {
+	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil); err != nil {
 		return store.Run{}, err
 	}
-	_, err = t.find(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now)
-	return run, err
+	if _, err = t.find(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now); err != nil {
+		return store.Run{}, err
+	}
+	return run, t.note(ctx, account, id, store.EventKind(as), "")
 }
 
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way.

@@ -51,18 +51,41 @@ var repeatables = []repeatable{
 	{"End", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.End(ctx, store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 1, State: store.Succeeded})
 	}, "", ""},
-	{"Release", func(ctx context.Context, s *Store) (string, error) { return "", s.Release(ctx, ownLease(2), 0) }, "", store.ErrFenced.Error()},
+	{"Release", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.Release(ctx, ownLease(2), store.Release{})
+	}, "", store.ErrFenced.Error()},
 	{"Claim what was released", claiming, "fence 3 with 1 decided", "nothing"},
 	{"Rest with a decision applied", resting(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
+	{"Once", func(ctx context.Context, s *Store) (string, error) {
+		kept, err := s.Once(ctx, "name", []byte("value"))
+		return string(kept), err
+	}, "value", "value"},
+	{"Reseal", func(ctx context.Context, s *Store) (string, error) {
+		_, err := s.Reseal(ctx, "", 100, func(sealed store.Sealed) ([]byte, error) { return append([]byte("x"), sealed.Data...), nil })
+		return "", err
+	}, "", ""},
 	{"Expire", func(ctx context.Context, s *Store) (string, error) {
 		s.clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
 		expired, err := s.Expire(ctx, 10)
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
+	{"Claim after the clock", claiming, "fence 4 with 1 decided", "nothing"},
+	{"Begin what a policy allows", func(ctx context.Context, s *Store) (string, error) {
+		line, begun, err := s.Begin(ctx, ownLease(4), store.NewEffect{Interrupt: "allowed", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "policy"}})
+		return fmt.Sprint(line.State, ", begun ", begun), err
+	}, "started, begun true", "started, begun false"},
+	{"Release to park", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.Release(ctx, ownLease(4), store.Release{Park: true})
+	}, "", store.ErrFenced.Error()},
+	{"Retry", func(ctx context.Context, s *Store) (string, error) {
+		run, err := s.Retry(ctx, "acme", "key-r")
+		return fmt.Sprint(run.Status), err
+	}, "ready", store.ErrNotFound.Error()},
 	{"Cancel", func(ctx context.Context, s *Store) (string, error) {
 		run, err := s.Cancel(ctx, "acme", "key-r", store.Cancelled)
 		return fmt.Sprint(run.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
+	{"Forget", func(ctx context.Context, s *Store) (string, error) { return "", s.Forget(ctx, "acme", "r") }, "", ""},
 }
 
 func resting(fence int64, applied []string) func(context.Context, *Store) (string, error) {

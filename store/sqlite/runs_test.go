@@ -11,9 +11,21 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-func TestRuns(t *testing.T) {
-	storetest.Runs(t, func(t *testing.T) store.Runs {
+func TestStore(t *testing.T) {
+	storetest.Store(t, func(t *testing.T) store.Store {
 		return mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	})
+}
+
+func TestReference(t *testing.T) {
+	storetest.Reference(t, func(t *testing.T, clock func() time.Time) store.Store {
+		s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+		// What a crash would do to the file is not asked here, and waiting for the disk takes most of the time.
+		if _, err := s.writer.ExecContext(t.Context(), `PRAGMA synchronous = OFF`); err != nil {
+			t.Fatal(err)
+		}
+		s.clock = clock
+		return s
 	})
 }
 
@@ -39,6 +51,14 @@ func TestI8_BytesAnyInEveryNameAreKeptApart(t *testing.T) {
 		all, err := s.Interrupts(t.Context(), text, other)
 		if err != nil || len(all) != 1 || all[0].ID != text || all[0].By != other || all[0].ResumeID != text || all[0].Final != text || all[0].Via != text || all[0].Shown != other || all[0].Address != other || all[0].Kind != text {
 			t.Errorf("interrupts %+v, %v", all, err)
+		}
+		history, err := s.History(t.Context(), text, other)
+		if err != nil || len(history.Resumes) != 1 || history.Resumes[0].Actor != other || history.Resumes[0].ID != text || len(history.Effects) != 1 || history.Effects[0].Interrupt != text || len(history.Events) != 6 || history.Events[3].Interrupt != text {
+			t.Errorf("history %+v, %v", history, err)
+		}
+		listed, err := s.List(t.Context(), text, store.Filter{Provider: text, Graph: other, Status: []store.Status{store.Running}})
+		if err != nil || len(listed) != 1 || listed[0].ID != other {
+			t.Errorf("listed are %+v, %v", listed, err)
 		}
 		receipt, err := s.Resumed(t.Context(), text, other, text)
 		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
@@ -178,8 +198,15 @@ func TestRuns_ClosedStore(t *testing.T) {
 	}
 	for name, call := range map[string]func() error{
 		"Get":        func() error { _, err := s.Get(t.Context(), "secret", "secret"); return err },
+		"List":       func() error { _, err := s.List(t.Context(), "secret", store.Filter{Graph: "secret"}); return err },
 		"Interrupts": func() error { _, err := s.Interrupts(t.Context(), "secret", "secret"); return err },
 		"Resumed":    func() error { _, err := s.Resumed(t.Context(), "secret", "secret", "secret"); return err },
+		"Events":     func() error { _, err := s.Events(t.Context(), "secret", "secret", 0, 0); return err },
+		"Feed":       func() error { _, _, err := s.Feed(t.Context(), "secret", "", 0); return err },
+		"Finished":   func() error { _, err := s.Finished(t.Context(), time.Now(), 1); return err },
+		"History":    func() error { _, err := s.History(t.Context(), "secret", "secret"); return err },
+		"Size":       func() error { _, err := s.Size(t.Context()); return err },
+		"Vacuum":     func() error { return s.Vacuum(t.Context()) },
 	} {
 		if err := call(); !errors.Is(err, ErrClosed) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)

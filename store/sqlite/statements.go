@@ -16,18 +16,31 @@ type statements map[string]*sql.Stmt
 var (
 	readerSQL = []string{
 		loadSQL,
-		newestRunSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL,
+		newestRunSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL, listSQL, listByStatusSQL,
 		resumeSQL, interruptsSQL, dueSQL,
+		eventsSQL, feedSQL, lastEventSQL,
+		finishedSQL, runSQL, resumesOfSQL, effectsOfSQL, onceSQL,
+		pendingAskedSQL, askedSQL, questionSQL, countPendingSQL, credentialSQL, credentialsOfSQL,
 	}
 	writerSQL = []string{
 		createSQL, advanceSQL, putSQL, dropSQL, removeSQL,
 		newestRunSQL, runExistsSQL, createRunSQL, matureSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL, takeRunSQL, undoneSQL,
-		ownedSQL, renewSQL, setRefSQL, releaseSQL, wakeSQL, aliveRunSQL, cancelRunSQL, withdrawAllSQL,
+		ownedSQL, renewSQL, setRefSQL, releaseSQL, parkSQL, wakeSQL, aliveRunSQL, retrySQL, cancelRunSQL,
 		applySQL, setOutcomeSQL, openSQL, setStateSQL, askerSQL, askSQL, anyUndoneSQL, restSQL,
 		resumeSQL, refusalSQL, recordSQL, decideSQL, dueSQL, expireSQL,
-		effectSQL, beginSQL, endSQL, inDoubtSQL,
+		effectSQL, deciderSQL, allowSQL, beginSQL, endSQL, inDoubtSQL,
+		noteSQL,
+		statusSQL, forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetRunSQL, onceSQL, keepOnceSQL,
+		beginResealSQL, endResealSQL,
+		credentialExistsSQL, credentialHereSQL, addCredentialSQL, revokeCredentialSQL,
 	}
 )
+
+func init() {
+	for _, v := range vaults {
+		readerSQL, writerSQL = append(readerSQL, v.read), append(writerSQL, v.write)
+	}
+}
 
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.reading, err = prepare(ctx, s.readers, readerSQL); err != nil {
@@ -53,17 +66,34 @@ func prepare(ctx context.Context, db *sql.DB, texts []string) (statements, error
 type turn struct {
 	tx         *sql.Tx // nil for a reader, whose statements are each a snapshot of their own
 	statements statements
-	now        int64 // what the clock said once the transaction was the only writer, in microseconds since 1970
+	now        int64        // what the clock said once the transaction was the only writer, in microseconds since 1970
+	touched    *[]store.Key // runs to which something happened, for those who watch
 }
 
 // do runs one transaction on the runs: all of it is on disk when do returns without an error, and nothing of it after an
 // error that the port names.
 func do[T any](ctx context.Context, s *Store, op string, change func(turn) (T, error)) (T, error) {
 	var result T
+	var touched []store.Key
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
-		result, err = change(turn{tx: tx, statements: s.writing, now: s.now()})
+		result, err = change(turn{tx: tx, statements: s.writing, now: s.now(), touched: &touched})
 		return err
 	})
+	if err != nil {
+		var none T
+		return none, s.fail(ctx, op, err)
+	}
+	s.hints.tell(touched)
+	return result, nil
+}
+
+// see runs some statements on one snapshot. Like look, it cannot write and waits for nobody.
+func see[T any](ctx context.Context, s *Store, op string, look func(turn) (T, error)) (result T, err error) {
+	tx, err := s.readers.BeginTx(ctx, nil)
+	if err == nil {
+		defer tx.Rollback()
+		result, err = look(turn{tx: tx, statements: s.reading, now: s.now()})
+	}
 	if err != nil {
 		var none T
 		return none, s.fail(ctx, op, err)
@@ -150,4 +180,5 @@ func bind(values []any) error {
 // known are the errors by which the ports tell their callers what to do; they come as they are.
 var known = []error{
 	store.ErrNotFound, store.ErrStale, store.ErrKey, store.ErrExists, store.ErrFenced, store.ErrReused, store.ErrNotApproved,
+	store.ErrAlive,
 }

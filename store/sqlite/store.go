@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Checkpoints = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Store keeps runs and checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
@@ -28,6 +28,7 @@ type Store struct {
 	reading statements // of readers
 	writing statements // of writer
 
+	hints hints
 	// clock is that of the host, as SQLite's own is, but finer. All who share the file are on this host.
 	clock func() time.Time
 }
@@ -77,6 +78,12 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	}
 	// Writes wait for each other here, where a context can end the wait, and not inside SQLite, where it cannot.
 	s.writer.SetMaxOpenConns(1)
+	if applied == 0 {
+		// Counts for a new file alone, before its first page is written: then Vacuum can give room back bit by bit.
+		if _, err := s.writer.ExecContext(ctx, `PRAGMA auto_vacuum = incremental`); err != nil {
+			return err
+		}
+	}
 	if err := enableWAL(ctx, s.writer, patience); err != nil {
 		return err
 	}
@@ -122,6 +129,7 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	s.hints.stop()
 	var errs []error
 	for _, db := range []*sql.DB{s.readers, s.writer} {
 		if db != nil {

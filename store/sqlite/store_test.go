@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 var demo = store.Key{Account: "acme", Run: "demo-1"}
@@ -52,12 +51,6 @@ func wantRun(t testing.TB, s *Store, version int64, text string) {
 	if checkpoint.Version != version || string(checkpoint.Parts["run"]) != text {
 		t.Fatalf("stored version %d, run %q; want %d, %q", checkpoint.Version, checkpoint.Parts["run"], version, text)
 	}
-}
-
-func TestCheckpoints(t *testing.T) {
-	storetest.Checkpoints(t, func(t *testing.T) store.Checkpoints {
-		return mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	})
 }
 
 func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {

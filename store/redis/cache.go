@@ -1,0 +1,172 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// cache is the side of Redis. It returns no errors: what cannot be had here is read from the store behind.
+//
+// Each checkpoint is one hash, so that it expires and is evicted as a whole. Its fields are the parts.
+type cache struct {
+	client  goredis.UniversalClient
+	config  Config
+	now     func() time.Time
+	breaker breaker
+	counters
+}
+
+// turn is one call of a Store. All that it asks of Redis has to fit into one timeout.
+type turn struct {
+	key  store.Key
+	left time.Duration
+}
+
+func (c *cache) turn(key store.Key) *turn { return &turn{key: key, left: c.config.Timeout} }
+
+// away says that it is not worth asking, and counts that.
+func (c *cache) away() bool {
+	if !c.breaker.away(c.now()) {
+		return false
+	}
+	c.skipped.Add(1)
+	return true
+}
+
+// get returns those parts that Redis has exactly as the index says, and the names of the others. It says whether Redis has
+// answered.
+func (c *cache) get(ctx context.Context, t *turn, index store.Index) (found map[string][]byte, missing []string, answered bool) {
+	found = make(map[string][]byte, len(index.Digests))
+	names, fields := make([]string, 0, len(index.Digests)), make([]string, 0, len(index.Digests))
+	for name := range index.Digests {
+		names, fields = append(names, name), append(fields, c.field(name))
+	}
+	if len(names) == 0 {
+		return found, nil, true
+	}
+	var values []any
+	answered = c.ask(ctx, t, func(ctx context.Context) (err error) {
+		values, err = c.client.HMGet(ctx, c.key(t.key), fields...).Result()
+		return err
+	})
+	for i, name := range names {
+		if data, ok := c.verified(values, i, index.Digests[name]); ok {
+			found[name] = data
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	return found, missing, answered
+}
+
+// verified returns a value if it has the digest. Only this makes it safe to use: Redis may have lost, kept or mixed up anything.
+func (c *cache) verified(values []any, i int, digest [sha256.Size]byte) ([]byte, bool) {
+	if i >= len(values) {
+		return nil, false
+	}
+	text, ok := values[i].(string)
+	if !ok {
+		c.misses.Add(1)
+		return nil, false
+	}
+	data := []byte(text)
+	if sha256.Sum256(data) != digest {
+		c.wrong.Add(1)
+		return nil, false
+	}
+	c.hits.Add(1)
+	return data, true
+}
+
+// put writes what a save has changed. It is one transaction: a hash without an expiry would stay for ever.
+func (c *cache) put(ctx context.Context, t *turn, delta store.Delta) {
+	var gone []string
+	for _, name := range delta.Delete {
+		gone = append(gone, c.field(name))
+	}
+	values := make([]any, 0, 2*len(delta.Put))
+	for _, part := range delta.Put {
+		if len(part.Data) > c.config.MaxPart {
+			gone = append(gone, c.field(part.Name)) // what may be there from before is of no use any more
+			continue
+		}
+		values = append(values, c.field(part.Name), part.Data)
+	}
+	if len(gone)+len(values) == 0 {
+		return
+	}
+	key := c.key(t.key)
+	c.ask(ctx, t, func(ctx context.Context) error {
+		_, err := c.client.TxPipelined(ctx, func(tx goredis.Pipeliner) error {
+			if len(gone) > 0 {
+				tx.HDel(ctx, key, gone...)
+			}
+			if len(values) > 0 {
+				tx.HSet(ctx, key, values...)
+			}
+			tx.PExpire(ctx, key, c.config.TTL)
+			return nil
+		})
+		return err
+	})
+}
+
+// drop removes a checkpoint. If Redis is away, what it has goes with the TTL.
+func (c *cache) drop(ctx context.Context, t *turn) {
+	c.ask(ctx, t, func(ctx context.Context) error { return c.client.Unlink(ctx, c.key(t.key)).Err() })
+}
+
+// ask calls Redis, unless it is left alone, and says whether it has answered.
+func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if !c.breaker.allow(c.now()) {
+		c.skipped.Add(1)
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, t.left)
+	defer cancel()
+	start := time.Now()
+	err := call(bounded)
+	t.left -= time.Since(start)
+	switch {
+	case err == nil:
+		c.breaker.succeeded()
+		return true
+	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
+		// Something else is under the key. It says nothing of other keys; but this one would never be of use again.
+		c.wrong.Add(1)
+		c.drop(ctx, t)
+		return true
+	case isOver(ctx):
+		return false // the caller gave up, which says nothing of Redis
+	}
+	c.errors.Add(1)
+	c.breaker.failed(c.now())
+	return false
+}
+
+// isOver says whether a context has ended. The connection learns of its deadline a moment before the context itself does.
+func isOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// key has the same length whatever bytes name the account and the run, and two of them never the same.
+func (c *cache) key(key store.Key) string {
+	account, run := sha256.Sum256([]byte(key.Account)), sha256.Sum256([]byte(key.Run))
+	both := sha256.Sum256(append(account[:], run[:]...))
+	return c.config.Prefix + hex.EncodeToString(both[:])
+}
+
+func (c *cache) field(name string) string {
+	digest := sha256.Sum256([]byte(name))
+	return string(digest[:])
+}

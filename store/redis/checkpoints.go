@@ -1,0 +1,108 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// checkpoints are those of the store behind, with Redis in front of it.
+type checkpoints struct {
+	store.Indexed
+	cache *cache
+}
+
+// maxTries is how often a load begins anew because somebody has saved meanwhile. Then it asks for everything at once.
+const maxTries = 3
+
+// errMoved says that what was read at two times does not belong together.
+var errMoved = errors.New("redis: the checkpoint has changed meanwhile")
+
+func (c checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	if c.cache.away() {
+		return c.Indexed.Load(ctx, key)
+	}
+	t := c.cache.turn(key)
+	for range maxTries {
+		checkpoint, err := c.assemble(ctx, t)
+		if !errors.Is(err, errMoved) {
+			return checkpoint, err
+		}
+	}
+	return c.Indexed.Load(ctx, key)
+}
+
+// assemble puts the checkpoint of one index together. Every part has the digest that the index says, wherever it comes from, so that it
+// is what the run was at the moment of the index.
+func (c checkpoints) assemble(ctx context.Context, t *turn) (store.Checkpoint, error) {
+	index, err := c.Index(ctx, t.key)
+	if err != nil {
+		return store.Checkpoint{}, err
+	}
+	parts, missing, answered := c.cache.get(ctx, t, index)
+	if len(missing) == 0 {
+		return store.Checkpoint{Version: index.Version, Parts: parts}, nil
+	}
+	if len(parts) == 0 { // one statement has it all, and cannot be stale
+		checkpoint, err := c.Indexed.Load(ctx, t.key)
+		if err == nil && answered {
+			c.cache.put(ctx, t, putAll(checkpoint.Parts))
+		}
+		return checkpoint, err
+	}
+	rest, err := c.rest(ctx, t.key, index, missing)
+	if err != nil {
+		return store.Checkpoint{}, err
+	}
+	c.cache.put(ctx, t, putAll(rest))
+	for name, data := range rest {
+		parts[name] = data
+	}
+	return store.Checkpoint{Version: index.Version, Parts: parts}, nil
+}
+
+// rest returns named parts of a version from the store behind. The version alone does not prove that they are those of the index: a
+// checkpoint that was deleted and made again has the same versions, and one that was resealed has kept its version.
+func (c checkpoints) rest(ctx context.Context, key store.Key, index store.Index, names []string) (map[string][]byte, error) {
+	parts, err := c.Parts(ctx, key, index.Version, names)
+	if errors.Is(err, store.ErrStale) {
+		return nil, errMoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest := make(map[string][]byte, len(names))
+	for _, name := range names {
+		data, ok := parts[name]
+		if !ok || sha256.Sum256(data) != index.Digests[name] {
+			return nil, errMoved
+		}
+		rest[name] = data
+	}
+	return rest, nil
+}
+
+func (c checkpoints) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	version, err := c.Indexed.Save(ctx, key, base, delta)
+	if err == nil {
+		c.cache.put(ctx, c.cache.turn(key), delta)
+	}
+	return version, err
+}
+
+func (c checkpoints) Delete(ctx context.Context, key store.Key) error {
+	err := c.Indexed.Delete(ctx, key)
+	if err == nil {
+		c.cache.drop(ctx, c.cache.turn(key))
+	}
+	return err
+}
+
+func putAll(parts map[string][]byte) (delta store.Delta) {
+	for name, data := range parts {
+		delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
+	}
+	return delta
+}

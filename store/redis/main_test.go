@@ -1,0 +1,149 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"maps"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+var demo = store.Key{Account: "acme", Run: "demo-1"}
+
+// parts is a short way to write what a checkpoint holds.
+type parts map[string]string
+
+func (p parts) delta(gone ...string) store.Delta {
+	delta := store.Delta{Delete: gone}
+	for name, data := range p {
+		delta.Put = append(delta.Put, store.Part{Name: name, Data: []byte(data)})
+	}
+	return delta
+}
+
+func (p parts) at(version int64) store.Checkpoint {
+	checkpoint := store.Checkpoint{Version: version, Parts: map[string][]byte{}}
+	for name, data := range p {
+		checkpoint.Parts[name] = []byte(data)
+	}
+	return checkpoint
+}
+
+// behind is a small Indexed store that counts how it is asked.
+type behind struct {
+	*memory.Runs
+	indexes, loads, fetches atomic.Int64
+	beforeParts             func() // what happens between Index and Parts
+}
+
+func newBehind() *behind { return &behind{Runs: memory.NewRuns(nil)} }
+
+func (b *behind) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	b.loads.Add(1)
+	return b.Runs.Load(ctx, key)
+}
+
+func (b *behind) Index(ctx context.Context, key store.Key) (store.Index, error) {
+	b.indexes.Add(1)
+	checkpoint, err := b.Runs.Load(ctx, key)
+	index := store.Index{Version: checkpoint.Version, Digests: map[string][32]byte{}}
+	for name, data := range checkpoint.Parts {
+		index.Digests[name] = sha256.Sum256(data)
+	}
+	return index, err
+}
+
+func (b *behind) Parts(ctx context.Context, key store.Key, version int64, names []string) (map[string][]byte, error) {
+	b.fetches.Add(1)
+	if b.beforeParts != nil {
+		b.beforeParts()
+	}
+	checkpoint, err := b.Runs.Load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if checkpoint.Version != version {
+		return nil, store.ErrStale
+	}
+	found := map[string][]byte{}
+	for _, name := range names {
+		if data, ok := checkpoint.Parts[name]; ok {
+			found[name] = data
+		}
+	}
+	return found, nil
+}
+
+func (b *behind) Fenced(lease store.Lease) store.Checkpoints {
+	return fencedBehind{b, b.Runs.Fenced(lease)}
+}
+
+type fencedBehind struct {
+	*behind
+	fenced store.Checkpoints
+}
+
+func (f fencedBehind) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return f.fenced.Save(ctx, key, base, delta)
+}
+
+func mustClient(t testing.TB, rawURL string) *goredis.Client {
+	t.Helper()
+	client, err := NewClient(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// patient is for tests in which Redis answers, however slow the machine is.
+var patient = Config{Timeout: patience}
+
+func mustNew(t testing.TB, inner store.Store, client goredis.UniversalClient, config Config) *Store {
+	t.Helper()
+	s, err := New(inner, client, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustSave(t testing.TB, s store.Checkpoints, key store.Key, base int64, delta store.Delta) {
+	t.Helper()
+	if _, err := s.Save(t.Context(), key, base, delta); err != nil {
+		t.Fatalf("Save on base %d: %v", base, err)
+	}
+}
+
+func wantStored(t testing.TB, s store.Checkpoints, key store.Key, want store.Checkpoint) {
+	t.Helper()
+	got, err := s.Load(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	if got.Version != want.Version || !maps.EqualFunc(got.Parts, want.Parts, bytes.Equal) {
+		t.Fatalf("the checkpoint is version %d with %.100q; want %d with %.100q", got.Version, got.Parts, want.Version, want.Parts)
+	}
+}
+
+// wantFromRedis checks that a load takes everything from Redis.
+func wantFromRedis(t testing.TB, s *Store, key store.Key, want store.Checkpoint) {
+	t.Helper()
+	before := s.Stats()
+	wantStored(t, s, key, want)
+	before.Hits += int64(len(want.Parts))
+	if after := s.Stats(); after != before {
+		t.Fatalf("after a load from Redis alone the counters are %+v; want %+v", after, before)
+	}
+}

@@ -1,0 +1,32 @@
+package redis
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/redistest"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+func mustOpen(t testing.TB, connString string, config postgres.Config) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), connString, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// The suites on what is used in production. Each test has a schema of its own, but Redis is shared: the same accounts and runs come
+// again with other bytes, as after a restore from a backup.
+func TestStore_OverPostgres(t *testing.T) {
+	connString, client, opened := pgtest.New(t), mustClient(t, redistest.Start(t).URL()), 0
+	storetest.Store(t, func(t *testing.T) store.Store {
+		opened++
+		return mustNew(t, mustOpen(t, connString, postgres.Config{Schema: fmt.Sprint("suite ", opened)}), client, patient)
+	})
+}

@@ -1,0 +1,83 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Store = (*Store)(nil)
+
+// Store is a store with Redis in front of its checkpoints. Make one with New; all methods may be called at once from any goroutine.
+//
+// It has nothing to close: the store behind and the client are whoever's that made them.
+type Store struct {
+	store.Store // the one behind; everything but checkpoints is its alone
+	front       checkpoints
+}
+
+// New puts Redis in front of a store. The store has to be a [store.Indexed], and so has what its Fenced returns: [ErrNotIndexed]. The client
+// has to obey timeouts, as those of [NewClient] do: [ErrConfig]. Redis need not be there, now or ever.
+func New(inner store.Store, client goredis.UniversalClient, config Config) (*Store, error) {
+	config = config.withDefaults()
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if err := checkClient(client); err != nil {
+		return nil, err
+	}
+	indexed, ok := inner.(store.Indexed)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", ErrNotIndexed, inner)
+	}
+	fenced := inner.Fenced(store.Lease{})
+	if _, ok := fenced.(store.Indexed); !ok {
+		return nil, fmt.Errorf("%w: %T, which Fenced returns", ErrNotIndexed, fenced)
+	}
+	c := &cache{client: client, config: config, now: time.Now, breaker: breaker{pause: config.Pause}}
+	return &Store{Store: inner, front: checkpoints{indexed, c}}, nil
+}
+
+// Load returns the newest checkpoint, or [store.ErrNotFound]. The version and what it holds are always those of the store behind; the
+// bytes are those of Redis, if they are the right ones.
+func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	return s.front.Load(ctx, key)
+}
+
+// Save applies the delta in the store behind, see [store.Checkpoints], and then tells Redis.
+func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return s.front.Save(ctx, key, base, delta)
+}
+
+// Delete removes the checkpoint from the store behind, and then from Redis.
+func (s *Store) Delete(ctx context.Context, key store.Key) error { return s.front.Delete(ctx, key) }
+
+// Fenced returns the checkpoints of a run for its owner; see [store.Runs].
+func (s *Store) Fenced(lease store.Lease) store.Checkpoints {
+	fenced := s.Store.Fenced(lease)
+	if indexed, ok := fenced.(store.Indexed); ok {
+		return checkpoints{indexed, s.front.cache}
+	}
+	return fenced // New has seen another type; without an index there is only the store behind
+}
+
+// Forget deletes a run from the store behind, see [store.Keeping], and then its checkpoint from Redis.
+func (s *Store) Forget(ctx context.Context, account, run string) error {
+	err := s.Store.Forget(ctx, account, run)
+	if err == nil {
+		key := store.Key{Account: account, Run: run}
+		s.front.cache.drop(ctx, s.front.cache.turn(key))
+	}
+	return err
+}
+
+// Stats says what Redis was good for.
+func (s *Store) Stats() Stats {
+	stats := s.front.cache.stats()
+	stats.Away = s.front.cache.breaker.away(s.front.cache.now())
+	return stats
+}

@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// anew is a write of somebody who seals values anew.
+func anew(write string) string { return `INSERT INTO resealing (one) VALUES (1); ` + write }
+
+// forbiddenLater are the writes that would spoil what is kept: sealed values, events, values under a name.
+var forbiddenLater = []refused{
+	// Sealed values cannot change, unless they are sealed anew.
+	{"changed input", "cannot change", `UPDATE runs SET input = b'other' WHERE run = b'done'`},
+	{"changed question that was there", "cannot change", `UPDATE interrupts SET data = b'other' WHERE id = b'told'`},
+	{"changed answer that was there", "was decided", `UPDATE interrupts SET answer = b'other' WHERE id = b'told'`},
+	{"changed outcome that was there", "cannot change", `UPDATE resumes SET outcome = b'other' WHERE id = b'done'`},
+	{"changed receipt of an effect", "cannot change", `UPDATE effects SET receipt = b'other' WHERE number = 3`},
+	{"answer of nobody", "answer_of_decided", `UPDATE interrupts SET answer = b'x' WHERE id = b'open'`},
+
+	// A run that is over.
+	{"another reference of a run that is over", "stays as it is", `UPDATE runs SET ref = b'x' WHERE run = b'done'`},
+	{"another outcome of a run that is over", "stays as it is", `UPDATE runs SET outcome = b'x' WHERE run = b'done'`},
+	{"another end of a run that is over", "stays as it is", `UPDATE runs SET updated_at = 9 WHERE run = b'done'`},
+
+	// Whoever seals anew replaces bytes.
+	{"reference where there was none", "only what is there", anew(`UPDATE runs SET ref = b'x' WHERE run = b'busy'`)},
+	{"input that is lost", "only what is there", anew(`UPDATE runs SET input = NULL WHERE run = b'done'`)},
+	{"outcome that is lost", "only what is there", anew(`UPDATE runs SET outcome = NULL WHERE run = b'done'`)},
+	{"question where there was none", "only what is there", anew(`UPDATE interrupts SET data = b'x' WHERE id = b'open'`)},
+	{"answer where there was none", "only what is there", anew(`UPDATE interrupts SET answer = b'x' WHERE id = b'yes'`)},
+	{"answer that is lost", "only what is there", anew(`UPDATE interrupts SET answer = NULL WHERE id = b'told'`)},
+	{"outcome of a resume where there was none", "only what is there", anew(`UPDATE resumes SET outcome = b'x' WHERE id = b'1'`)},
+	{"outcome of a resume that is lost", "only what is there", anew(`UPDATE resumes SET outcome = NULL WHERE id = b'done'`)},
+	{"receipt where there was none", "only what is there", anew(`UPDATE effects SET receipt = b'x' WHERE number = 2`)},
+	{"receipt that is lost", "only what is there", anew(`UPDATE effects SET receipt = NULL WHERE number = 3`)},
+
+	// And nothing else.
+	{"time with the input", "nothing else", anew(`UPDATE runs SET input = b'x', updated_at = 9 WHERE run = b'busy'`)},
+	{"lease with the reference", "nothing else", anew(`UPDATE runs SET lease_until = 9e15 WHERE run = b'busy'`)},
+	{"name with the input", "cannot change", anew(`UPDATE runs SET input = b'x', graph = b'x' WHERE run = b'done'`)},
+	{"verdict with the answer", "nothing else", anew(`UPDATE interrupts SET answer = b'x', verdict = 'reject', final = b'' WHERE id = b'told'`)},
+	{"decision with the question", "nothing else", anew(decision(`data = b'x', verdict = 'reject'`, `id = b'open'`))},
+	{"application with the answer", "nothing else", anew(`UPDATE interrupts SET applied = 1 WHERE id = b'yes'`)},
+	{"digest with the question", "cannot change", anew(`UPDATE interrupts SET data = b'x', shown = b'x' WHERE id = b'told'`)},
+	{"result with the outcome", "cannot change", anew(`UPDATE resumes SET outcome = b'x', body = b'x' WHERE id = b'done'`)},
+	{"end with the receipt", "nothing else", anew(`UPDATE effects SET receipt = b'x', state = 'failed' WHERE number = 3`)},
+	{"digest with the receipt", "cannot change", anew(`UPDATE effects SET receipt = b'x', digest = b'x' WHERE number = 3`)},
+
+	// Events are what happened.
+	{"event with a gap before it", "without a gap", event(`b'busy', 99, 'asked'`)},
+	{"second event of a number", "without a gap", event(`b'busy', 1, 'asked'`)},
+	{"event before the first", "without a gap", event(`b'busy', 0, 'asked'`)},
+	{"event that replaces another", "without a gap", `INSERT OR REPLACE INTO events (id, account, run, number, kind, interrupt, at)
+		SELECT min(id), b'acme', b'second', 2, 'waiting', b'', 0 FROM events`},
+	{"event of no run", "FOREIGN KEY", event(`b'unknown', 1, 'created'`)},
+	{"event of another account's run", "FOREIGN KEY", `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES (b'other', b'second', 1, 'created', b'', 0)`},
+	{"event that nobody knows", "CHECK", event(`b'second', 2, 'exploded'`)},
+	{"changed event", "cannot change", `UPDATE events SET at = 9 WHERE run = b'second'`},
+	{"deleted event", "alive", `DELETE FROM events WHERE run = b'second'`},
+
+	// What belongs to a run that is alive stays.
+	{"deleted question", "alive", `DELETE FROM interrupts WHERE id = b'open'`},
+	{"deleted receipt", "alive", `DELETE FROM resumes WHERE id = b'refused'`},
+	{"deleted run", "FOREIGN KEY", `DELETE FROM runs WHERE run = b'second'`},
+
+	// A name has one value.
+	{"other value", "has its value", `UPDATE once SET value = b'x'`},
+	{"other name", "has its value", `UPDATE once SET name = b'x'`},
+	{"other name with the value", "has its value", anew(`UPDATE once SET name = b'x', value = b'x'`)},
+	{"replaced value", "has its value", `INSERT OR REPLACE INTO once (name, value) VALUES (b'name', b'x')`},
+	{"deleted value", "has its value", `DELETE FROM once`},
+	{"value without a name", "CHECK", `INSERT INTO once (name, value) VALUES (b'', b'x')`},
+	{"lost value", "NOT NULL", anew(`UPDATE once SET value = NULL`)},
+}
+
+func event(values string) string {
+	return `INSERT INTO events (account, interrupt, at, run, number, kind) VALUES (b'acme', b'', 0, ` + values + `)`
+}
+
+func TestConstraints_TheDatabaseAllowsToKeep(t *testing.T) {
+	s := scene(t)
+	for name, write := range map[string]string{
+		"reference sealed anew":           anew(`UPDATE runs SET ref = b'x' WHERE run = b'done'`),
+		"input sealed anew":               anew(`UPDATE runs SET input = b'x' WHERE run = b'done'`),
+		"outcome sealed anew":             anew(`UPDATE runs SET outcome = b'x' WHERE run = b'done'`),
+		"outcome of a run that goes on":   anew(`UPDATE runs SET outcome = b'x' WHERE run = b'busy'`),
+		"question sealed anew":            anew(`UPDATE interrupts SET data = b'x' WHERE id = b'told'`),
+		"answer sealed anew":              anew(`UPDATE interrupts SET answer = b'x' WHERE id = b'told'`),
+		"outcome of a resume sealed anew": anew(`UPDATE resumes SET outcome = b'x' WHERE id = b'done'`),
+		"receipt sealed anew":             anew(`UPDATE effects SET receipt = b'x' WHERE number = 3`),
+		"value sealed anew":               anew(`UPDATE once SET value = b'x'`),
+		"event":                           event(`b'second', 2, 'waiting'`),
+		"event of a run that is over":     event(`b'over', (SELECT 1 + max(number) FROM events WHERE run = b'over'), 'effect_ended'`),
+		"name":                            `INSERT INTO once (name, value) VALUES (b'new', b'x')`,
+		"forgotten event":                 `DELETE FROM events WHERE run = b'done' AND number = 1`,
+		"forgotten receipt":               `DELETE FROM resumes WHERE id = b'never'; DELETE FROM effects WHERE number = 3`,
+	} {
+		allows(t, s, name, write)
+	}
+}
+
+// The book that is left behind when a run is forgotten has no row that belongs to nothing.
+func TestForget_TheDatabaseIsWhole(t *testing.T) {
+	s := scene(t)
+	for _, id := range []string{"done", "over"} {
+		if err := s.Forget(t.Context(), "acme", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, run := range []string{"asleep", "busy", "second"} {
+		if err := s.Forget(t.Context(), "acme", run); err != store.ErrAlive {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+	var orphans, rest int
+	err := s.readers.QueryRowContext(t.Context(), inHex(`SELECT (SELECT count(*) FROM pragma_foreign_key_check),
+		(SELECT count(*) FROM runs WHERE run IN (b'done', b'over')) + (SELECT count(*) FROM interrupts WHERE run IN (b'done', b'over'))
+		+ (SELECT count(*) FROM resumes WHERE run IN (b'done', b'over')) + (SELECT count(*) FROM effects WHERE run IN (b'done', b'over'))
+		+ (SELECT count(*) FROM events WHERE run IN (b'done', b'over')) + (SELECT count(*) FROM resealing)`)).Scan(&orphans, &rest)
+	if err != nil || orphans != 0 || rest != 0 {
+		t.Errorf("%d rows refer to nothing, %d are left: %v", orphans, rest, err)
+	}
+}

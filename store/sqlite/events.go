@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	noteSQL = `
+INSERT INTO events (account, run, number, kind, interrupt, at)
+VALUES (?1, ?2, 1 + coalesce((SELECT max(number) FROM events WHERE account = ?1 AND run = ?2), 0), ?3, ?4, ?5)`
+
+	// eventColumns are what scanEvent takes.
+	eventColumns = `account, run, number, kind, interrupt, at`
+
+	eventsSQL = `
+SELECT ` + eventColumns + ` FROM events WHERE account = ?1 AND run = ?2 AND number > ?3 ORDER BY number LIMIT ?4`
+
+	feedSQL = `
+SELECT ` + eventColumns + `, id FROM events INDEXED BY events_feed WHERE account = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
+
+	// lastEventSQL is the newest id that there ever was; the event may be forgotten.
+	lastEventSQL = `SELECT seq FROM sqlite_sequence WHERE name = 'events'`
+)
+
+// mostEvents is how many are returned at once.
+const mostEvents = 1000
+
+// note writes down what happened to a run, in the transaction in which it happens.
+func (t turn) note(ctx context.Context, account, run string, kind store.EventKind, interrupt string) error {
+	_, err := t.exec(ctx, noteSQL, account, run, kind, interrupt, t.now)
+	t.touch(account, run)
+	return err
+}
+
+// touch lets those who watch know, once the transaction is through.
+func (t turn) touch(account, run string) {
+	*t.touched = append(*t.touched, store.Key{Account: account, Run: run})
+}
+
+// page is how many of something are returned: what was asked for, within bounds.
+func page(limit, otherwise int) int {
+	if limit <= 0 {
+		return otherwise
+	}
+	return min(limit, 1000)
+}
+
+// Events returns the events of a run; see [store.Events].
+func (s *Store) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
+	events, err := list(ctx, s.look(), scanEvent, eventsSQL, account, run, after, page(limit, mostEvents))
+	if err != nil {
+		return nil, s.fail(ctx, "list events of", err)
+	}
+	return events, nil
+}
+
+func scanEvent(row scanner) (e store.Event, err error) {
+	err = row.Scan(eventDest(&e)...)
+	return e, err
+}
+
+func eventDest(e *store.Event) []any {
+	return []any{&e.Account, &e.Run, &e.Number, &e.Kind, &e.Interrupt, moment{&e.At}}
+}
+
+// Feed returns events of all runs of an account; see [store.Events]. The cursor is the id of an event. Ids are in the order of the
+// commits, because there is one writer at a time.
+func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
+	const op = "read the feed of"
+	id, err := cursor(after)
+	if err != nil {
+		return nil, "", err
+	}
+	last := id
+	events, err = list(ctx, s.look(), func(row scanner) (e store.Event, err error) {
+		err = row.Scan(append(eventDest(&e), &last)...)
+		return e, err
+	}, feedSQL, account, id, page(limit, mostEvents))
+	if err == nil && len(events) == 0 {
+		err = s.reached(ctx, id)
+	}
+	if err != nil {
+		return nil, "", s.fail(ctx, op, err)
+	}
+	if last == 0 {
+		return nil, "", nil
+	}
+	return events, strconv.FormatInt(last, 10), nil
+}
+
+func cursor(after string) (int64, error) {
+	if after == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(after, 10, 64)
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != after {
+		return 0, store.ErrKey
+	}
+	return id, nil
+}
+
+// reached returns ErrKey if there was never an event of this id: whoever waited behind it would miss what happens until there is.
+func (s *Store) reached(ctx context.Context, id int64) error {
+	var newest int64 // 0 if there was never an event at all
+	if _, err := s.look().find(ctx, []any{&newest}, lastEventSQL); err != nil {
+		return err
+	}
+	if id > newest {
+		return store.ErrKey
+	}
+	return nil
+}

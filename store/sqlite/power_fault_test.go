@@ -1,0 +1,176 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/plugpull"
+)
+
+// Every operation on a file, in every call of the port and in Open, fails once. Then the call fails, or does what it should;
+// nothing is done by halves, what was acknowledged stays, and the call comes through when it is repeated on the same store.
+func TestCrash_PowerFault_AnyOperationMayFail(t *testing.T) {
+	slowUnderRace(t)
+	for _, test := range []struct {
+		name    string
+		trouble plugpull.Trouble
+		says    error // what a call that fails says, if that is known
+	}{
+		{"I/O error", plugpull.Trouble{Kinds: plugpull.Kinds(), Err: syscall.EIO}, nil},
+		{"no space", plugpull.Trouble{Kinds: []plugpull.Kind{plugpull.Writing}, Err: syscall.ENOSPC}, ErrFull},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			seed := newPowerSeed(t)
+			live := func(h *powerHistory) {
+				f := &faultyLife{T: t, history: h, trouble: test.trouble, says: test.says, rand: rand.New(rand.NewPCG(seed, 2))}
+				f.live()
+			}
+			// Without, and with what SQLite does after some commits: nobody waits for it, and it may fail unnoticed.
+			live(newHistory(t, livesInOrder(), `PRAGMA wal_autocheckpoint = 0`))
+			short := append([]powerStep{restart, restart}, approvedLife("r")[:5]...)
+			live(newHistory(t, short, `PRAGMA wal_autocheckpoint = 10`, `PRAGMA journal_size_limit = 0`))
+			for range soaked(0, 5) {
+				live(drawHistory(t, seed))
+				seed++
+			}
+		})
+	}
+}
+
+// faultyLife lives a history in which everything fails that can.
+type faultyLife struct {
+	*testing.T
+	history *powerHistory
+	rand    *rand.Rand
+	trouble plugpull.Trouble
+	says    error
+
+	book   *powerBook
+	before plugpull.Image // what is in the book before the step
+	opened bool           // and whether it is open then
+	count  struct{ met, failed, unnoticed, unknown, pulls int }
+}
+
+func (f *faultyLife) live() {
+	f.begin(nil)
+	defer func() { f.book.throwAway() }()
+	for n := range f.history.steps {
+		f.before, f.opened = f.everything(), f.book.Store != nil
+		for at := 1; f.try(n, at); at++ {
+		}
+		f.pull(n+1, 1) // syncs have failed by now, and came through when they were repeated
+	}
+	f.Logf("%d operations failed: %d calls said so (%d of them were done nevertheless), %d did not notice; and %d plug-pulls",
+		f.count.met, f.count.failed, f.count.unknown, f.count.unnoticed, f.count.pulls)
+	if f.count.failed == 0 || f.count.pulls == 0 {
+		f.Error("nothing failed")
+	}
+}
+
+// begin makes a book of an image, in place of that which there is.
+func (f *faultyLife) begin(image plugpull.Image) {
+	f.Helper()
+	if f.book != nil {
+		f.book.throwAway()
+	}
+	f.book = newPowerBook(f, image, f.history.settings...)
+}
+
+// everything is what the process sees, synced or not.
+func (f *faultyLife) everything() plugpull.Image {
+	all := plugpull.Fate{Rand: f.rand, Sector: 512, Keep: 1}
+	return f.book.disk.Pull(f.book.disk.Moment(), all)
+}
+
+// try does a step, with trouble in one of its operations. It says whether it came to that, and leaves the step undone then.
+func (f *faultyLife) try(n, at int) (met bool) {
+	f.Helper()
+	step := f.history.steps[n]
+	f.book.now = powerTime(n)
+	f.trouble.At = at
+	f.book.disk.Expect(f.trouble)
+	says, err := step.says(f.Context(), f.book)
+	met = f.book.disk.Met()
+	f.book.disk.Expect(plugpull.Trouble{})
+	switch {
+	case err == nil:
+		err = f.history.same(f.Context(), f.book, n, says, false)
+	case !met:
+		err = fmt.Errorf("it fails without trouble: %w", err)
+	case f.says != nil && !errors.Is(err, f.says):
+		err = fmt.Errorf("%w; want %w", err, f.says)
+	default:
+		f.count.met++
+		f.count.failed++
+		return f.failed(n)
+	}
+	if err != nil {
+		f.Fatalf("step %d, %s, trouble %d: %v", n, step.name, at, err)
+	}
+	if met {
+		f.count.met++
+		f.count.unnoticed++
+		f.goBack()
+	}
+	return met
+}
+
+// failed looks at the book after a step has failed. It always returns true.
+func (f *faultyLife) failed(n int) bool {
+	f.Helper()
+	f.pull(n, 0.05)
+	switch done, err := f.find(n); {
+	case err != nil:
+		f.Fatalf("step %d, %s: %v", n, f.history.steps[n].name, err)
+	case done:
+		f.count.unknown++
+		if _, err := f.history.goOn(f.Context(), f.book, n, true, n+1); err != nil {
+			f.Fatal(err)
+		}
+		f.goBack()
+	case !f.opened:
+		f.goBack()
+	}
+	return true
+}
+
+// find looks whether a step that has failed is done nevertheless. A step that was to open the book can be repeated at once.
+func (f *faultyLife) find(n int) (done bool, err error) {
+	if f.book.Store == nil {
+		f.book.disk.Aside(func() { err = f.book.open(f.Context()) })
+	}
+	if err == nil {
+		done, err = f.history.find(f.Context(), f.book, n)
+	}
+	return done, err
+}
+
+// goBack undoes a step.
+func (f *faultyLife) goBack() {
+	f.Helper()
+	f.begin(f.before)
+	if !f.opened {
+		return
+	}
+	if err := f.book.open(f.Context()); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// pull sometimes looks what a power loss would leave now.
+func (f *faultyLife) pull(steps int, likely float64) {
+	f.Helper()
+	if f.rand.Float64() > likely {
+		return
+	}
+	f.count.pulls++
+	session := powerSession{disk: f.book.disk, from: steps}
+	if _, err := f.history.pull(f, session, f.book.disk.Moment(), plugpull.Draw(f.rand), steps+1); err != nil {
+		f.Fatalf("after power loss: %v", err)
+	}
+}

@@ -1,0 +1,325 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// A powerStep is a call. What it says is the same whenever it is called on the same book.
+type powerStep struct {
+	name  string
+	call  func(ctx context.Context, b *powerBook) (string, error)
+	again string // what it says if it is repeated because nobody knew that it had come through
+}
+
+// same is said again by a call that says the same.
+const same = "the same"
+
+// says is what a call says that came through: its result, or an error that the port names.
+func (p powerStep) says(ctx context.Context, b *powerBook) (says string, unknown error) {
+	says, err := p.call(ctx, b)
+	if slices.ContainsFunc(known, func(told error) bool { return errors.Is(err, told) }) {
+		return err.Error(), nil
+	}
+	return says, err
+}
+
+// powerLife is one run of its own, from its beginning to its end.
+type powerLife func(run string) []powerStep
+
+// powerLives have every write of the port in them.
+var powerLives = []powerLife{approvedLife, rejectedLife, expiredLife, doubtfulLife, releasedLife, parkedLife, keptLife}
+
+// livesInOrder is a life of each kind, with a restart now and then.
+func livesInOrder() (steps []powerStep) {
+	for n, life := range powerLives {
+		if n%4 == 0 {
+			steps = append(steps, restart)
+		}
+		steps = append(steps, life(fmt.Sprint("r", n))...)
+	}
+	return steps
+}
+
+// mixedLives is a life of each kind, a step of this one and a step of that one, with somebody who reads for longer, and restarts.
+func mixedLives(r *rand.Rand) []powerStep {
+	var lives [][]powerStep
+	for n, life := range powerLives {
+		lives = append(lives, life(fmt.Sprint("r", n)))
+	}
+	steps := []powerStep{restart}
+	for len(lives) > 0 {
+		n := r.IntN(len(lives))
+		steps = append(steps, lives[n][0])
+		if lives[n] = lives[n][1:]; len(lives[n]) == 0 {
+			lives = slices.Delete(lives, n, n+1)
+		}
+		switch r.IntN(12) {
+		case 0:
+			steps = append(steps, hold)
+		case 1, 2:
+			steps = append(steps, letGo)
+		case 3:
+			steps = append(steps, restart)
+		}
+	}
+	return steps
+}
+
+var (
+	hold    = powerStep{"hold", func(ctx context.Context, b *powerBook) (string, error) { return "", b.hold(ctx) }, same}
+	letGo   = powerStep{"let go", func(ctx context.Context, b *powerBook) (string, error) { b.letGo(ctx); return "", nil }, same}
+	restart = powerStep{"restart", func(ctx context.Context, b *powerBook) (string, error) {
+		return "", errors.Join(b.close(ctx), b.open(ctx))
+	}, same}
+)
+
+func approvedLife(run string) []powerStep {
+	ask := run + "/ask"
+	return []powerStep{
+		createStep(run, 0),
+		doStep("SetRef", same, func(ctx context.Context, b *powerBook) error {
+			return b.SetRef(ctx, powerLease(run, 1), bulk(run, 500))
+		}),
+		saveStep(run, 1, 0, 5000),
+		restStep(run, 1, asking(nil, ask, run+"/other")),
+		decideStep(say(run, run+"/1", store.Approve, ask)),
+		claimStep(run),
+		beginStep(run, 2, approved(ask)),
+		endStep(ask, store.Succeeded),
+		saveStep(run, 2, 1, 300),
+		restStep(run, 2, store.Rest{Status: store.Completed, Applied: []string{ask}, Outcome: bulk(run, 500)}),
+	}
+}
+
+func rejectedLife(run string) []powerStep {
+	asks := []string{run + "/1", run + "/2", run + "/3"}
+	return []powerStep{
+		createStep(run, 0),
+		doStep("Renew", same, func(ctx context.Context, b *powerBook) error { return b.Renew(ctx, powerLease(run, 1), 2*long) }),
+		restStep(run, 1, asking(nil, asks...)),
+		decideStep(say(run, run+"/one", store.Reject, asks[0], asks[1])),
+		decideStep(say(run, run+"/late", store.Approve, asks[1])),
+		claimStep(run),
+		restStep(run, 2, asking(asks[:2], asks[2])),
+		decideStep(say(run, run+"/last", store.Approve, asks[2])),
+		claimStep(run),
+		restStep(run, 3, store.Rest{Status: store.Failed, Applied: asks[2:], Outcome: bulk(run, 100)}),
+	}
+}
+
+func expiredLife(run string) []powerStep {
+	due := asking(nil, run+"/due")
+	due.Open[0].Timeout = time.Millisecond
+	return []powerStep{
+		createStep(run, 0),
+		restStep(run, 1, due),
+		{"Expire", func(ctx context.Context, b *powerBook) (string, error) {
+			expired, err := b.Expire(ctx, 10)
+			return fmt.Sprint(len(expired), " expired"), err
+		}, "0 expired"},
+		claimStep(run),
+		restStep(run, 2, store.Rest{Status: store.Completed, Applied: []string{run + "/due"}}),
+	}
+}
+
+func doubtfulLife(run string) []powerStep {
+	ask := run + "/ask"
+	return []powerStep{
+		createStep(run, 0),
+		restStep(run, 1, asking(nil, ask)),
+		decideStep(say(run, run+"/1", store.Approve, ask)),
+		claimStep(run),
+		beginStep(run, 2, approved(ask)),
+		restStep(run, 2, store.Rest{Status: store.Parked, Applied: []string{ask}}),
+		endStep(ask, store.Faulted),
+		claimStep(run),
+		restStep(run, 3, store.Rest{Status: store.Completed}),
+	}
+}
+
+func releasedLife(run string) []powerStep {
+	return []powerStep{
+		createStep(run, 0),
+		doStep("Release", store.ErrFenced.Error(), func(ctx context.Context, b *powerBook) error {
+			return b.Release(ctx, powerLease(run, 1), store.Release{})
+		}),
+		claimStep(run),
+		cancelStep(run, store.Superseded),
+		createStep(run, 1),
+		cancelStep(run, store.Cancelled),
+	}
+}
+
+func parkedLife(run string) []powerStep {
+	ask := run + "/allowed"
+	allowed := store.NewEffect{Interrupt: ask, Number: 1, Digest: "digest", Key: ask, Allowed: &store.Allowed{Kind: "kind", By: "rule", Data: bulk(run, 300)}}
+	return []powerStep{
+		createStep(run, 0),
+		doStep("Release", store.ErrFenced.Error(), func(ctx context.Context, b *powerBook) error {
+			return b.Release(ctx, powerLease(run, 1), store.Release{Park: true})
+		}),
+		{"Retry", func(ctx context.Context, b *powerBook) (string, error) {
+			ready, err := b.Retry(ctx, "acme", "key-"+run)
+			return string(ready.Status), err
+		}, store.ErrNotFound.Error()},
+		claimStep(run),
+		beginStep(run, 2, allowed),
+		endStep(ask, store.Succeeded),
+		restStep(run, 2, store.Rest{Status: store.Completed}),
+		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
+	}
+}
+
+func keptLife(run string) []powerStep {
+	return []powerStep{
+		createStep(run, 0),
+		saveStep(run, 1, 0, 6000),
+		saveStep(run, 1, 1, 10),
+		saveStep(run, 1, 2, 9000),
+		{"Once", func(ctx context.Context, b *powerBook) (string, error) {
+			kept, err := b.Once(ctx, run, bulk(run, 100))
+			return string(kept), err
+		}, same},
+		doStep("AddCredential", store.ErrExists.Error(), func(ctx context.Context, b *powerBook) error {
+			return b.AddCredential(ctx, store.Credential{ID: run + "/key", Account: "acme", Name: "ann", Role: "user", Hash: bulk(run, 32)})
+		}),
+		doStep("RevokeCredential", same, func(ctx context.Context, b *powerBook) error {
+			return b.RevokeCredential(ctx, "acme", run+"/key")
+		}),
+		{"Reseal", func(ctx context.Context, b *powerBook) (string, error) { return b.Reseal(ctx, "", 0, resealOnce(run)) }, same},
+		doStep("Delete", same, func(ctx context.Context, b *powerBook) error {
+			return b.Delete(ctx, store.Key{Account: "acme", Run: run})
+		}),
+		doStep("Vacuum", same, func(ctx context.Context, b *powerBook) error {
+			b.letGo(ctx) // or it would wait
+			return b.Vacuum(ctx)
+		}),
+	}
+}
+
+// resealOnce seals anew what keptLife keeps.
+func resealOnce(name string) func(store.Sealed) ([]byte, error) {
+	return func(value store.Sealed) ([]byte, error) {
+		if value.What != store.SealedOnce || value.ID != name || bytes.HasSuffix(value.Data, []byte("anew")) {
+			return nil, nil
+		}
+		return append(bytes.Clone(value.Data), "anew"...), nil
+	}
+}
+
+func powerLease(run string, fence int64) store.Lease {
+	return store.Lease{Account: "acme", Run: run, Fence: fence}
+}
+
+// bulk is so many bytes that are not those of somebody else.
+func bulk(run string, size int) []byte {
+	return bytes.Repeat([]byte(run+";"), size/(len(run)+1)+1)[:size]
+}
+
+func doStep(name, again string, call func(ctx context.Context, b *powerBook) error) powerStep {
+	return powerStep{name, func(ctx context.Context, b *powerBook) (string, error) { return "", call(ctx, b) }, again}
+}
+
+// createStep begins the run that follows so many others with its state key.
+func createStep(run string, after int) powerStep {
+	n := newRun(run)
+	n.After, n.Input = after, bulk(run, 600)
+	if after > 0 {
+		n.ID = fmt.Sprint(run, "-", after+1)
+	}
+	return powerStep{"Create", func(ctx context.Context, b *powerBook) (string, error) {
+		lease, err := b.Create(ctx, n)
+		return fmt.Sprint("fence ", lease.Fence), err
+	}, store.ErrExists.Error()}
+}
+
+func saveStep(run string, fence, base int64, size int) powerStep {
+	delta := store.Delta{Put: []store.Part{{Name: fmt.Sprint("part ", base), Data: bulk(run, size)}, {Name: "run", Data: bulk(run, 20)}}}
+	if base > 0 {
+		delta.Delete = []string{fmt.Sprint("part ", base-1)}
+	}
+	return powerStep{"Save", func(ctx context.Context, b *powerBook) (string, error) {
+		version, err := b.Fenced(powerLease(run, fence)).Save(ctx, store.Key{Account: "acme", Run: run}, base, delta)
+		return fmt.Sprint("version ", version), err
+	}, store.ErrStale.Error()}
+}
+
+func restStep(run string, fence int64, rest store.Rest) powerStep {
+	return powerStep{"Rest", func(ctx context.Context, b *powerBook) (string, error) {
+		status, err := b.Rest(ctx, powerLease(run, fence), rest)
+		return string(status), err
+	}, store.ErrFenced.Error()}
+}
+
+func decideStep(d store.Decision) powerStep {
+	return powerStep{"Decide", func(ctx context.Context, b *powerBook) (string, error) {
+		receipt, err := b.Decide(ctx, d)
+		return fmt.Sprint(receipt.Result, receipt.Interrupt, receipt.At), err
+	}, same}
+}
+
+func claimStep(run string) powerStep {
+	return powerStep{"Claim", func(ctx context.Context, b *powerBook) (string, error) {
+		work, err := b.Claim(ctx, store.Claim{Owner: "test", Lease: long, Account: "acme", Run: run})
+		if work == nil {
+			return "nothing", err
+		}
+		return fmt.Sprintf("fence %d with %d decided", work.Lease.Fence, len(work.Decided)), err
+	}, "nothing"}
+}
+
+func beginStep(run string, fence int64, effect store.NewEffect) powerStep {
+	return powerStep{"Begin", func(ctx context.Context, b *powerBook) (string, error) {
+		line, begun, err := b.Begin(ctx, powerLease(run, fence), effect)
+		return fmt.Sprint(line.State, ", begun ", begun), err
+	}, "started, begun false"}
+}
+
+// approved is an effect that was approved.
+func approved(ask string) store.NewEffect {
+	return store.NewEffect{Interrupt: ask, Number: 1, Digest: "action-" + ask, Key: ask}
+}
+
+func endStep(ask string, state store.EffectState) powerStep {
+	return doStep("End", same, func(ctx context.Context, b *powerBook) error {
+		return b.End(ctx, store.EffectEnd{Account: "acme", Interrupt: ask, Number: 1, State: state, Receipt: bulk(ask, 700)})
+	})
+}
+
+func cancelStep(run string, as store.Status) powerStep {
+	return powerStep{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
+		ended, err := b.Cancel(ctx, "acme", "key-"+run, as)
+		return string(ended.Status), err
+	}, store.ErrNotFound.Error()}
+}
+
+// portReads are the methods of the port that write nothing. Fenced only returns what saves.
+var portReads = []string{
+	"Asked", "Credential", "Credentials", "Events", "Feed", "Fenced", "Finished", "Get", "History", "Interrupts", "List", "Load", "Now",
+	"Pending", "Question", "Resumed", "Size", "Watch",
+}
+
+// Whoever adds a method to the port that writes adds it to a life, or nobody knows what a power loss does to it.
+func TestPowerLives_HaveEveryWriteOfThePort(t *testing.T) {
+	done := portReads
+	for _, step := range livesInOrder() {
+		done = append(done, step.name)
+	}
+	for method := range reflect.TypeFor[store.Store]().Methods() {
+		if !slices.Contains(done, method.Name) {
+			t.Errorf("%s is in no life", method.Name)
+		}
+	}
+}

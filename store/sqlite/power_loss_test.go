@@ -1,0 +1,125 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/plugpull"
+)
+
+const pullsPerHistory = 20
+
+// I9, and with it I1, I2 and I3: whatever a caller was told is there when power comes back, and nothing is there by halves. What was
+// not answered can be repeated, and everything goes on as if the power had never been lost.
+func TestCrash_PowerLoss_I9_NothingAcknowledgedIsLost(t *testing.T) {
+	slowUnderRace(t)
+	tally, first := pullMany(t, soaked(200, 10_000))
+	t.Log(tally)
+	if first != nil {
+		t.Error(first)
+	}
+}
+
+// A book that was never opened is a book that can be: at no moment does Open leave something that Open refuses.
+func TestCrash_PowerLoss_WhileTheBookIsMade(t *testing.T) {
+	slowUnderRace(t)
+	h := newHistory(t, []powerStep{restart, createStep("r", 0)})
+	r := rand.New(rand.NewPCG(newPowerSeed(t), 3))
+	for moment := range h.first.answered[0] {
+		for range soaked(1, 20) {
+			if _, err := h.pull(t, h.first, moment, plugpull.Draw(r), len(h.steps)); err != nil {
+				t.Fatalf("moment %d: %v", moment, err)
+			}
+		}
+	}
+}
+
+// If these tests could not fail they would be worth nothing. These are settings that lose what was acknowledged.
+func TestCrash_PowerLoss_IsSeenWithoutFullSync(t *testing.T) {
+	slowUnderRace(t)
+	normal, _ := pullMany(t, 40, `PRAGMA synchronous = NORMAL`)
+	t.Log("synchronous = NORMAL:", normal)
+	if normal.lost == 0 {
+		t.Error("nothing was lost although commits were not synced")
+	}
+	if normal.half+normal.damaged > 0 {
+		t.Error("a commit that is not synced is lost as a whole, and the file stays sound")
+	}
+	off, _ := pullMany(t, 40, `PRAGMA synchronous = OFF`)
+	t.Log("synchronous = OFF:", off)
+	if off.lost == 0 || off.half+off.damaged == 0 {
+		t.Error("nothing was lost, or no file was damaged, although nothing was synced")
+	}
+}
+
+// Otherwise a seed would say nothing.
+func TestCrash_PowerLoss_TheSameSeedDoesTheSame(t *testing.T) {
+	slowUnderRace(t)
+	seed := newPowerSeed(t)
+	a, b := drawHistory(t, seed), drawHistory(t, seed)
+	if !slices.Equal(a.first.answered, b.first.answered) || !slices.Equal(a.states, b.states) || !slices.Equal(a.said, b.said) {
+		t.Errorf("answered at %v and then at %v", a.first.answered, b.first.answered)
+	}
+}
+
+// powerTally counts how plug-pulls ended.
+type powerTally struct{ pulls, again, lost, half, damaged int }
+
+func (p powerTally) String() string {
+	return fmt.Sprintf("%d plug-pulls, %d of them during the recovery from another: %d lost what was acknowledged, %d left half of something, %d damaged the file",
+		p.pulls, p.again, p.lost, p.half, p.damaged)
+}
+
+func (p *powerTally) count(err error) {
+	p.pulls++
+	switch {
+	case errors.Is(err, errLost):
+		p.lost++
+	case errors.Is(err, errDamaged):
+		p.damaged++
+	case err != nil:
+		p.half++
+	}
+}
+
+// pullMany pulls the plug at random moments of random histories.
+func pullMany(t *testing.T, pulls int, settings ...string) (tally powerTally, first error) {
+	t.Helper()
+	for seed := newPowerSeed(t); tally.pulls < pulls; seed++ {
+		h := drawHistory(t, seed, settings...)
+		r := rand.New(rand.NewPCG(seed, 1))
+		upTo := len(h.steps) // once for each history
+		for n := 0; n < pullsPerHistory && tally.pulls < pulls; n++ {
+			if err := pullSome(t, h, r, upTo, &tally); err != nil && first == nil {
+				first = fmt.Errorf("seed %d, pull %d: %w", seed, n, err)
+			}
+			upTo = 0
+		}
+	}
+	return tally, first
+}
+
+// pullSome pulls the plug, goes on for some steps, and may pull it again meanwhile.
+func pullSome(t *testing.T, h *powerHistory, r *rand.Rand, upTo int, tally *powerTally) error {
+	t.Helper()
+	moment := r.IntN(h.first.disk.Moment() + 1)
+	upTo = max(upTo, h.first.acknowledged(moment)+3)
+	again, err := h.pull(t, h.first, moment, plugpull.Draw(r), upTo)
+	tally.count(err)
+	if err != nil || r.IntN(3) > 0 {
+		return err
+	}
+	second := r.IntN(again.disk.Moment() + 1)
+	_, err = h.pull(t, again, second, plugpull.Draw(r), upTo)
+	tally.count(err)
+	tally.again++
+	if err != nil {
+		return fmt.Errorf("the second of two, at moments %d and %d: %w", moment, second, err)
+	}
+	return nil
+}

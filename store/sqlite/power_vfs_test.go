@@ -1,0 +1,227 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fermata-go/fermata/internal/plugpull"
+)
+
+// SQLite reaches its files through a table of functions, the VFS, and those of an open file through another one that hangs on
+// the file. Both are data. So the driver and the store stay as they are: the driver's own functions are called, with a plugpull.Disk
+// in front of those that change a file or can fail. Only a sync is not handed on, because it would change nothing
+// here but the time that the tests take.
+//
+// Files in a directory that has no Disk are not touched.
+
+// watched are the disks of directories, and the files that are open in them, by the address that SQLite knows them by.
+var watched = struct {
+	sync.Mutex
+	install sync.Once
+	vfs     sqlite3.Tsqlite3_vfs // as it was
+	disks   map[string]*plugpull.Disk
+	files   map[uintptr]*watchedFile
+	methods map[uintptr]uintptr // those that ask a disk, by those of the driver
+}{disks: map[string]*plugpull.Disk{}, files: map[uintptr]*watchedFile{}, methods: map[uintptr]uintptr{}}
+
+type watchedFile struct {
+	disk    *plugpull.Disk
+	file    plugpull.File
+	methods *sqlite3.Tsqlite3_io_methods // of the driver
+	// The unix VFS syncs the directory with the first sync of a journal or log that it has made, and only then.
+	syncNames bool
+}
+
+// watch puts a disk below a directory.
+func watch(dir string, disk *plugpull.Disk) {
+	watched.install.Do(installWatch)
+	watched.Lock()
+	defer watched.Unlock()
+	watched.disks[dir] = disk
+}
+
+func unwatch(dir string) {
+	watched.Lock()
+	defer watched.Unlock()
+	delete(watched.disks, dir)
+}
+
+func installWatch() {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	vfs := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
+	watched.vfs = *vfs
+	vfs.FxOpen, vfs.FxDelete = address(watchOpen), address(watchDelete)
+}
+
+// at returns what is at an address of the C heap.
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+
+// address returns that of a function, which must not be a closure, as C would have it; see cFuncPointer in the driver.
+func address[F any](function F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{function})) }
+
+// function is the way back.
+func function[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{address})) }
+
+type (
+	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
+	deleteFunc   = func(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32
+	closeFunc    = func(tls *libc.TLS, file uintptr) int32
+	transferFunc = func(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32
+	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
+	sizeFunc     = func(tls *libc.TLS, file, size uintptr) int32
+	mapFunc      = func(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32
+)
+
+// diskOf returns the disk of a path, or nil, and the name of the file.
+func diskOf(path uintptr) (*plugpull.Disk, string) {
+	dir, name := filepath.Split(libc.GoString(path))
+	watched.Lock()
+	defer watched.Unlock()
+	return watched.disks[filepath.Clean(dir)], name
+}
+
+func watchedAt(file uintptr) *watchedFile {
+	watched.Lock()
+	defer watched.Unlock()
+	return watched.files[file]
+}
+
+func watchOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32 {
+	var disk *plugpull.Disk
+	var base string
+	if name != 0 {
+		disk, base = diskOf(name)
+	}
+	if disk != nil && disk.Try(plugpull.Opening) != nil {
+		return sqlite3.SQLITE_CANTOPEN
+	}
+	rc := function[openFunc](watched.vfs.FxOpen)(tls, vfs, name, file, flags, outFlags)
+	if rc != sqlite3.SQLITE_OK || disk == nil {
+		return rc
+	}
+	methods := &at[sqlite3.Tsqlite3_file](file).FpMethods
+	w := &watchedFile{disk: disk, methods: at[sqlite3.Tsqlite3_io_methods](*methods)}
+	w.file = disk.Open(base)
+	w.syncNames = flags&sqlite3.SQLITE_OPEN_CREATE != 0 && flags&(sqlite3.SQLITE_OPEN_WAL|sqlite3.SQLITE_OPEN_MAIN_JOURNAL) != 0
+	watched.Lock()
+	defer watched.Unlock()
+	watched.files[file] = w
+	*methods = inFrontOf(tls, *methods)
+	return rc
+}
+
+// inFrontOf returns the methods that ask a disk first. They are on the C heap, where SQLite may have pointers to.
+func inFrontOf(tls *libc.TLS, driver uintptr) uintptr {
+	if methods, ok := watched.methods[driver]; ok {
+		return methods
+	}
+	methods := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(sqlite3.Tsqlite3_io_methods{})))
+	m := at[sqlite3.Tsqlite3_io_methods](methods)
+	*m = *at[sqlite3.Tsqlite3_io_methods](driver)
+	m.FxClose, m.FxRead, m.FxWrite, m.FxTruncate = address(watchClose), address(watchRead), address(watchWrite), address(watchTruncate)
+	m.FxSync, m.FxFileSize, m.FxShmMap = address(watchSync), address(watchSize), address(watchMap)
+	watched.methods[driver] = methods
+	return methods
+}
+
+func watchClose(tls *libc.TLS, file uintptr) int32 {
+	w := watchedAt(file)
+	watched.Lock()
+	delete(watched.files, file)
+	watched.Unlock()
+	return function[closeFunc](w.methods.FxClose)(tls, file)
+}
+
+func watchDelete(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32 {
+	disk, base := diskOf(name)
+	if disk != nil && disk.Try(plugpull.Deleting) != nil {
+		return sqlite3.SQLITE_IOERR_DELETE
+	}
+	rc := function[deleteFunc](watched.vfs.FxDelete)(tls, vfs, name, syncDir)
+	if rc == sqlite3.SQLITE_OK && disk != nil {
+		disk.Delete(base)
+		if syncDir != 0 {
+			disk.SyncNames()
+		}
+	}
+	return rc
+}
+
+func watchRead(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32 {
+	w := watchedAt(file)
+	if w.disk.Try(plugpull.Reading) != nil {
+		return sqlite3.SQLITE_IOERR_READ
+	}
+	return function[transferFunc](w.methods.FxRead)(tls, file, buffer, amount, off)
+}
+
+// watchWrite, when it fails, has written the first half.
+func watchWrite(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32 {
+	w := watchedAt(file)
+	trouble := w.disk.Try(plugpull.Writing)
+	if trouble != nil {
+		amount /= 2
+	}
+	rc := function[transferFunc](w.methods.FxWrite)(tls, file, buffer, amount, off)
+	if rc == sqlite3.SQLITE_OK {
+		w.disk.Write(w.file, off, unsafe.Slice(at[byte](buffer), amount))
+	}
+	switch {
+	case errors.Is(trouble, syscall.ENOSPC):
+		return sqlite3.SQLITE_FULL
+	case trouble != nil:
+		return sqlite3.SQLITE_IOERR_WRITE
+	}
+	return rc
+}
+
+func watchTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
+	w := watchedAt(file)
+	if w.disk.Try(plugpull.Truncating) != nil {
+		return sqlite3.SQLITE_IOERR_TRUNCATE
+	}
+	rc := function[truncateFunc](w.methods.FxTruncate)(tls, file, size)
+	if rc == sqlite3.SQLITE_OK {
+		w.disk.Truncate(w.file, size)
+	}
+	return rc
+}
+
+func watchSync(_ *libc.TLS, file uintptr, _ int32) int32 {
+	w := watchedAt(file)
+	if w.disk.Try(plugpull.Syncing) != nil {
+		w.disk.SyncFailed(w.file)
+		return sqlite3.SQLITE_IOERR_FSYNC
+	}
+	w.disk.Sync(w.file)
+	if w.syncNames {
+		w.disk.SyncNames()
+		w.syncNames = false
+	}
+	return sqlite3.SQLITE_OK
+}
+
+func watchSize(tls *libc.TLS, file, size uintptr) int32 {
+	w := watchedAt(file)
+	if w.disk.Try(plugpull.Sizing) != nil {
+		return sqlite3.SQLITE_IOERR_FSTAT
+	}
+	return function[sizeFunc](w.methods.FxFileSize)(tls, file, size)
+}
+
+func watchMap(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32 {
+	w := watchedAt(file)
+	if w.disk.Try(plugpull.Mapping) != nil {
+		return sqlite3.SQLITE_IOERR_SHMMAP
+	}
+	return function[mapFunc](w.methods.FxShmMap)(tls, file, region, size, extend, out)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/store"
@@ -108,7 +109,7 @@ func (e *Executor) approval(answer *store.Answer, i store.Interrupt, actor strin
 	if err != nil {
 		return nil, err
 	}
-	decision.By = actor
+	decision.By, decision.At = actor, time.Time{} // when, the store says
 	return json.Marshal(decision)
 }
 

@@ -46,19 +46,21 @@ func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.Raw
 	if len(targets) > 0 {
 		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", ErrInvalid)
 	}
-	var open []string
+	var open []store.Interrupt
 	for _, i := range asked {
 		if i.State == store.Pending {
-			open = append(open, i.ID)
+			open = append(open, i)
 		}
 	}
-	switch len(open) {
-	case 0:
+	switch {
+	case len(open) == 0:
 		return nil, &RefusedError{Result: store.Gone}
-	case 1:
-		return map[string]Answer{open[0]: {Value: value}}, nil
+	case len(open) > 1:
+		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
+	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.InDoubt.Name():
+		return nil, fmt.Errorf("%w: a decision on an action names the question: use targets", ErrInvalid)
 	}
-	return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
+	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
 
 // answer checks one answer, and finds out what it says.

@@ -78,7 +78,7 @@ func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
 	runs, d := memory.NewRuns(nil), new(dropper)
 	e := d.executor(t, runs, nil)
 	asked := startDrop(t, e)
-	outcome, err := e.Run(t.Context(), decision("1", "approve"))
+	outcome, err := e.Run(t.Context(), addressed(t, e, decision("1", "approve")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
 	d := new(dropper)
 	e := d.executor(t, memory.NewRuns(nil), nil)
 	startDrop(t, e)
-	outcome, err := e.Run(t.Context(), decision("1", "reject"))
+	outcome, err := e.Run(t.Context(), addressed(t, e, decision("1", "reject")))
 	if failed, ok := outcome.(fermata.Failed); err != nil || !ok || failed.Code != "rejected" || d.dropped.Load() != 0 {
 		t.Errorf("%#v, %v, dropped %d times", outcome, err, d.dropped.Load())
 	}
@@ -118,13 +118,14 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
 	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
 	startDrop(t, first)
-	go func() { _, _ = first.Run(context.Background(), decision("1", "approve")) }()
+	yes := addressed(t, first, decision("1", "approve"))
+	go func() { _, _ = first.Run(context.Background(), yes) }()
 	<-lost.entered // it is in the middle of it
 	expire(t, runs, "drop-1")
 	d := new(dropper)
 	second := d.executor(t, runs, nil)
 	second.Start()
-	outcome, err := second.Run(t.Context(), decision("1", "approve"))
+	outcome, err := second.Run(t.Context(), yes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +139,10 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	}
 	request := decision("2", "")
 	request.Value = json.RawMessage(`{"happened":true,"receipt":"dropped users"}`)
+	if _, err := second.Run(t.Context(), request); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("a word that does not say on what: %v", err)
+	}
+	request = addressed(t, second, request)
 	outcome, err = second.Run(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -162,8 +167,8 @@ func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
 		if err != nil || list[0].Verdict != store.Expired || list[0].Source != store.Clock {
 			t.Errorf("%+v, %v", list, err)
 		}
-		_, err = e.Run(t.Context(), decision("1", "approve"))
-		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.Gone {
+		_, err = e.Run(t.Context(), addressed(t, e, decision("1", "approve")))
+		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.AlreadyDecided || r.Verdict != store.Expired {
 			t.Errorf("a late yes: %v", err)
 		}
 	})

@@ -38,13 +38,20 @@ func (e *Executor) launch(work *store.Work) *flight {
 	return f
 }
 
-// claim takes the run that was just decided on, if nobody else has.
-func (e *Executor) claim(ctx context.Context, run store.Run) *flight {
+// claim takes the run that was just decided on, if nobody else has. It returns the execution only if that applies this decision: the run may have
+// come further meanwhile, and then what is executed now is an answer to somebody else.
+func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *flight {
 	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
 	if err != nil || work == nil {
 		return nil // a worker finds it
 	}
-	return e.launch(work)
+	flight := e.launch(work)
+	for _, i := range work.Decided {
+		if i.ResumeID == request.ResumeID && i.By == request.Actor {
+			return flight
+		}
+	}
+	return nil
 }
 
 // execute works on a claimed run until it rests, and writes down how that ended.

@@ -185,6 +185,29 @@ func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
 }
 
 // The seed's third: of two that decide at once, one counts.
+// noClaim is a store on which somebody decides and dies before they go on with the run.
+type noClaim struct{ *memory.Runs }
+
+func (noClaim) Claim(context.Context, store.Claim) (*store.Work, error) { return nil, nil }
+
+// A client repeats an old resume while the run is ready for something that was decided later.
+func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.T) {
+	runs, w := memory.NewRuns(nil), new(world)
+	e := newExecutor(t, runs, w, nil)
+	start(t, e, "demo-1")
+	first := waits(t, mustRun(t, e, answer("demo-1", "1", "revise")))
+	dead := newExecutor(t, runs, w, func(c *executor.Config) { c.Store = noClaim{runs} })
+	later := answer("demo-1", "2", "approve")
+	later.Wait = -1
+	if _, err := dead.Run(t.Context(), later); !errors.Is(err, executor.ErrPending) {
+		t.Fatal(err)
+	}
+	if again := waits(t, mustRun(t, e, answer("demo-1", "1", "revise"))); again.Interrupts[0].ID != first.Interrupts[0].ID {
+		t.Errorf("it hears %+v", again)
+	}
+	completed(t, mustRun(t, e, answer("demo-1", "2", "approve"))) // and nothing is lost
+}
+
 func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
 	w := new(world)
 	e := newExecutor(t, memory.NewRuns(nil), w, nil)

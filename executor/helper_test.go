@@ -116,3 +116,20 @@ func known(t *testing.T, s store.Store, key string) store.History {
 	}
 	return history
 }
+
+// addressed names the question that a decision is about: the one that is open, or else the last.
+func addressed(t *testing.T, e *executor.Executor, request executor.Request) executor.Request {
+	t.Helper()
+	view, err := e.Look(t.Context(), request.Account, request.StateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	for _, i := range view.Interrupts {
+		if id = i.ID; i.State == store.Pending {
+			break
+		}
+	}
+	request.Targets, request.Value = map[string]executor.Answer{id: {Value: request.Value}}, nil
+	return request
+}

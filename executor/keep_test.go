@@ -65,7 +65,7 @@ func TestI7_NothingSecretIsReadableInTheStoreOrTheLog(t *testing.T) {
 		}
 	}
 	look("while it waits")
-	if done := completed(t, mustRun(t, e, approveSpy("spy-1"))); done.Content != secret+" receipt" {
+	if done := completed(t, mustRun(t, e, addressed(t, e, approveSpy("spy-1")))); done.Content != secret+" receipt" {
 		t.Errorf("it came to %q", done.Content)
 	}
 	look("after it")
@@ -91,7 +91,7 @@ func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
 	startSpy(t, executorOf(t, runs, spy(t), nil), "waits")
 	old := executorOf(t, runs, spy(t), nil)
 	startSpy(t, old, "over")
-	completed(t, mustRun(t, old, approveSpy("over")))
+	completed(t, mustRun(t, old, addressed(t, old, approveSpy("over"))))
 
 	both := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Box = boxOf(t, 2, 1) })
 	var told []executor.Resealed
@@ -104,8 +104,8 @@ func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
 	}
 
 	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Box = boxOf(t, 2) }) // the old key is gone
-	completed(t, mustRun(t, fresh, approveSpy("waits")))
-	if done := completed(t, mustRun(t, fresh, approveSpy("over"))); done.Content != secret+" receipt" {
+	completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("waits"))))
+	if done := completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("over")))); done.Content != secret+" receipt" {
 		t.Errorf("the outcome of before is %q", done.Content)
 	}
 	var out bytes.Buffer
@@ -122,7 +122,7 @@ func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		})
 		startSpy(t, e, "waits")
 		startSpy(t, e, "over")
-		completed(t, mustRun(t, e, approveSpy("over")))
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
 		e.Start()
 		time.Sleep(29 * 24 * time.Hour)
 		known(t, runs, "over")
@@ -134,7 +134,7 @@ func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
 			t.Errorf("its resume: %v", err)
 		}
 		time.Sleep(365 * 24 * time.Hour)
-		if _, err := e.Run(t.Context(), approveSpy("waits")); err != nil {
+		if _, err := e.Run(t.Context(), addressed(t, e, approveSpy("waits"))); err != nil {
 			t.Errorf("after a year: %v", err)
 		}
 	})
@@ -146,7 +146,7 @@ func TestKeep_EraseEndsAndDeletesTheRunsOfOneAccount(t *testing.T) {
 	for i := range 130 { // more than a page
 		startSpy(t, e, fmt.Sprint("spy-", i))
 	}
-	completed(t, mustRun(t, e, approveSpy("spy-0")))
+	completed(t, mustRun(t, e, addressed(t, e, approveSpy("spy-0"))))
 	other := executor.Request{Account: "other", StateKey: "spy-0", Graph: "inproc:spy", Input: json.RawMessage(`{"text":"x"}`)}
 	waits(t, mustRun(t, e, other))
 	if n, err := e.Erase(t.Context(), "acme"); err != nil || n != 130 {
@@ -167,7 +167,7 @@ func TestKeep_ExportIsEverythingInTheClearButTheRef(t *testing.T) {
 	for i := range 101 {
 		startSpy(t, e, fmt.Sprint("spy-", i))
 	}
-	completed(t, mustRun(t, e, approveSpy("spy-0")))
+	completed(t, mustRun(t, e, addressed(t, e, approveSpy("spy-0"))))
 	var out bytes.Buffer
 	if n, err := e.Export(t.Context(), "acme", &out); err != nil || n != 101 {
 		t.Fatalf("%d exported, %v", n, err)
@@ -199,7 +199,7 @@ func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
 			kinds = append(kinds, event.Kind)
 		}
 	})
-	completed(t, mustRun(t, e, approveSpy("spy-1")))
+	completed(t, mustRun(t, e, addressed(t, e, approveSpy("spy-1"))))
 	following.Wait()
 	want := []store.EventKind{store.EventCreated, store.EventAsked, store.EventWaiting, store.EventDecided, store.EventEffectBegun, store.EventEffectEnded, store.EventCompleted}
 	if fmt.Sprint(kinds) != fmt.Sprint(want) {
@@ -240,7 +240,7 @@ func TestEvents_AnswersArePulledEachOnce(t *testing.T) {
 	}
 	for _, i := range []int{3, 1, 4} {
 		request := approveSpy(fmt.Sprint("spy-", i))
-		completed(t, mustRun(t, e, request))
+		completed(t, mustRun(t, e, addressed(t, e, request)))
 		pull()
 	}
 	if fmt.Sprint(seen) != "[spy-3 spy-1 spy-4]" {

@@ -40,7 +40,8 @@ type Request struct {
 	ResumeID string
 	// Actor is who decides, Via how their word came here.
 	Actor, Via string
-	// Value answers the one question that is open; Targets answers questions by id.
+	// Value answers the one question that is open; Targets answers questions by id. What decides on an action needs an id: whoever looked at one
+	// action must not approve the next one, because somebody else was faster.
 	Value   json.RawMessage
 	Targets map[string]Answer
 
@@ -159,7 +160,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	} else if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
 		return nil, bad
 	} else if err != nil {
-		return nil, errors.Join(bad, err)
+		return nil, err // nobody knows whether it was bad
 	}
 	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
 	receipt, err := e.store.Decide(ctx, decision)
@@ -171,7 +172,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	case receipt.Result != store.Accepted:
 		return nil, e.refused(ctx, run, receipt)
 	}
-	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run)})
+	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run, request)})
 }
 
 func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Run, error) {

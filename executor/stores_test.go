@@ -98,7 +98,7 @@ func TestStores_ReplicasShareTheWork(t *testing.T) {
 					clicks.Go(func() {
 						request := decision(key, "approve")
 						request.StateKey, request.Wait = key, time.Minute
-						outcome, err := replicas[(i+click)%3].Run(t.Context(), request)
+						outcome, err := replicas[(i+click)%3].Run(t.Context(), addressed(t, replicas[i%3], request))
 						if _, ok := outcome.(fermata.Completed); err != nil || !ok {
 							t.Errorf("%s: %#v, %v", key, outcome, err)
 						}
@@ -132,7 +132,7 @@ func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 				kinds = append(kinds, event.Kind)
 			}
 		})
-		completed(t, mustRun(t, here, decision("1", "approve")))
+		completed(t, mustRun(t, here, addressed(t, here, decision("1", "approve"))))
 		listening.Wait()
 		if fmt.Sprint(kinds) != "[waiting decided effect_begun effect_ended completed]" {
 			t.Errorf("it heard %v", kinds)
@@ -164,7 +164,7 @@ func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 				time.Sleep(time.Duration(i) * 50 * time.Millisecond) // some are in time, some are not
 				request := decision(key, "approve")
 				request.StateKey, request.Wait = key, time.Minute
-				_, err := replicas[(i+1)%3].Run(t.Context(), request)
+				_, err := replicas[(i+1)%3].Run(t.Context(), addressed(t, replicas[i%3], request))
 				if _, refused := errors.AsType[*executor.RefusedError](err); refused {
 					return
 				}

@@ -140,8 +140,10 @@ func TestI11_AnAgentThatPullsHearsThatNobodyAnswered(t *testing.T) {
 func TestI6_AnApprovalForAnAgentElsewhereIsAnApproval(t *testing.T) {
 	s := memory.NewRuns(nil)
 	e := newExecutor(t, s, newProvider(t, nil), nil)
-	ask(t, e, "drop-1", `{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`)
-	outcome, err := e.Run(t.Context(), answer("drop-1", `{"verb":"approve"}`))
+	asked := ask(t, e, "drop-1", `{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`)
+	request := answer("drop-1", "")
+	request.Value, request.Targets = nil, map[string]executor.Answer{asked.Interrupts[0].ID: {Value: json.RawMessage(`{"verb":"approve"}`)}}
+	outcome, err := e.Run(t.Context(), request)
 	done, ok := outcome.(fermata.Completed)
 	if err != nil || !ok {
 		t.Fatalf("%#v, %v", outcome, err)

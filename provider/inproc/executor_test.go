@@ -76,9 +76,19 @@ func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {
 	return outcome
 }
 
-func decision(id, value string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: "trip-1", ResumeID: id, Actor: "ann", Value: json.RawMessage(value)}
+// decision is a word on one of the questions that were asked, the first or the last.
+func decision(t *testing.T, e *executor.Executor, which func([]executor.QuestionView) executor.QuestionView, id, value string) executor.Request {
+	t.Helper()
+	view, err := e.Look(t.Context(), "acme", "trip-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]executor.Answer{which(view.Interrupts).ID: {Value: json.RawMessage(value)}}
+	return executor.Request{Account: "acme", StateKey: "trip-1", ResumeID: id, Actor: "ann", Targets: targets}
 }
+
+func first(asked []executor.QuestionView) executor.QuestionView { return asked[0] }
+func last(asked []executor.QuestionView) executor.QuestionView  { return asked[len(asked)-1] }
 
 // asks is a run that waits for one answer.
 func asks(t *testing.T, outcome fermata.Outcome, kind string) fermata.OpenInterrupt {
@@ -98,11 +108,11 @@ func TestExecutor_AHeldToolIsCalledWhenAPersonSaysSo(t *testing.T) {
 	if err := json.Unmarshal(q.Data, &asked); err != nil || asked.Action != "book" || string(asked.Args) != `{"to":"Paris"}` || o.booked.Load() != 0 {
 		t.Fatalf("%+v, %v, booked %d times", asked, err, o.booked.Load())
 	}
-	_, err := e.Run(t.Context(), decision("1", `{"verb":"approve","args":{"to":"Rome"}}`))
+	_, err := e.Run(t.Context(), decision(t, e, first, "1", `{"verb":"approve","args":{"to":"Rome"}}`))
 	if _, unfit := errors.AsType[*fermata.AnswerError](err); !unfit || o.booked.Load() != 0 {
 		t.Errorf("arguments that nobody may change: %v, booked %d times", err, o.booked.Load())
 	}
-	outcome, err := e.Run(t.Context(), decision("2", `{"verb":"approve"}`))
+	outcome, err := e.Run(t.Context(), decision(t, e, last, "2", `{"verb":"approve"}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || done.Usage == nil || o.booked.Load() != 1 {
 		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
 	}
@@ -112,7 +122,7 @@ func TestExecutor_ARefusalReachesTheModel(t *testing.T) {
 	o := new(office)
 	e := o.executor(t, newStore(t))
 	start(t, e, `{"query":"To Paris, please."}`)
-	outcome, err := e.Run(t.Context(), decision("1", `{"verb":"reject","reason":"too far"}`))
+	outcome, err := e.Run(t.Context(), decision(t, e, first, "1", `{"verb":"reject","reason":"too far"}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 {
 		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
 	}
@@ -136,7 +146,8 @@ func lost(t *testing.T, s store.Store, options ...tool.Option) (o *office, wake 
 	e := o.executor(t, s, options...)
 	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
 	start(t, e, `{"query":"To Paris, please."}`)
-	go func() { _, _ = e.Run(context.Background(), decision("1", `{"verb":"approve"}`)) }()
+	yes := decision(t, e, first, "1", `{"verb":"approve"}`)
+	go func() { _, _ = e.Run(context.Background(), yes) }()
 	<-o.entered
 	run, err := s.Get(t.Context(), "acme", "trip-1")
 	if err != nil {
@@ -156,19 +167,19 @@ func lost(t *testing.T, s store.Store, options ...tool.Option) (o *office, wake 
 // A call that may have happened is not made again: a person is asked. Whoever made it can still say so, and changes nothing else.
 func TestI16_ASecondExecutorTakesAnAgentOverAndAsksAboutItsCall(t *testing.T) {
 	s := newStore(t)
-	first, wake := lost(t, s)
+	dead, wake := lost(t, s)
 	o := new(office)
 	second := o.executor(t, s)
 	second.Start()
-	outcome, err := second.Run(t.Context(), decision("1", `{"verb":"approve"}`))
+	outcome, err := second.Run(t.Context(), decision(t, second, first, "1", `{"verb":"approve"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	asks(t, outcome, fermata.InDoubt.Name())
 	wake()
-	outcome, err = second.Run(t.Context(), decision("2", `{"happened":true,"receipt":{"text":"booked: Paris"}}`))
-	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 || first.booked.Load() != 1 {
-		t.Errorf("%#v, %v, booked %d and %d times", outcome, err, first.booked.Load(), o.booked.Load())
+	outcome, err = second.Run(t.Context(), decision(t, second, last, "2", `{"happened":true,"receipt":{"text":"booked: Paris"}}`))
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 || dead.booked.Load() != 1 {
+		t.Errorf("%#v, %v, booked %d and %d times", outcome, err, dead.booked.Load(), o.booked.Load())
 	}
 }
 
@@ -178,7 +189,7 @@ func TestI16_ASecondExecutorTakesAnAgentOverAndRepeatsWhatItMay(t *testing.T) {
 	o := new(office)
 	second := o.executor(t, s, tool.Repeatable())
 	second.Start()
-	outcome, err := second.Run(t.Context(), decision("1", `{"verb":"approve"}`))
+	outcome, err := second.Run(t.Context(), decision(t, second, first, "1", `{"verb":"approve"}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 1 {
 		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
 	}

@@ -1,0 +1,167 @@
+//go:build unix
+
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+)
+
+// The tests kill 500 replicas together, and twenty times as many in a soak: in rounds, each with a world of its own.
+const (
+	soakRounds = 20
+	cyclesOne  = 100 // with one process on SQLite
+	cyclesTwo  = 150 // with two
+	cyclesPG   = 250 // with three on PostgreSQL
+)
+
+// settlePatience is how long everything may take to settle when nothing is disturbed any more. What could not be finished because of
+// faults is tried again later and later, so this is much longer than it takes as a rule.
+const settlePatience = 2 * time.Minute
+
+func TestCrash_OneProcessOnSQLite(t *testing.T) {
+	t.Parallel()
+	rounds(t, func(t *testing.T) { onSQLite(t, 1, cyclesOne) })
+}
+
+func TestCrash_TwoProcessesOnSQLite(t *testing.T) {
+	t.Parallel()
+	rounds(t, func(t *testing.T) { onSQLite(t, 2, cyclesTwo) })
+}
+
+func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	rounds(t, func(t *testing.T) { onPostgreSQL(t, 3, cyclesPG) })
+}
+
+// rounds runs a test once, or many times in a soak, until it fails.
+func rounds(t *testing.T, test func(t *testing.T)) {
+	if os.Getenv("FERMATA_SOAK") == "" {
+		test(t)
+		return
+	}
+	for round := 1; round <= soakRounds && !t.Failed(); round++ {
+		t.Run(fmt.Sprintf("round %d", round), test)
+	}
+}
+
+func onSQLite(t *testing.T, processes, cycles int) {
+	file := filepath.Join(t.TempDir(), "fermata.db")
+	w := newWorld(t, plan{protocol: protocolFermata, slots: processes, store: func(int) string { return file }, errands: 8})
+	crashLoop(t, w, newNemesis(w), file, cycles)
+}
+
+// onPostgreSQL gives each replica a way of its own to the database, so that one of them can be cut off.
+func onPostgreSQL(t *testing.T, replicas, cycles int) {
+	cluster := pgtest.Start(t)
+	database := cluster.Database(t)
+	var proxies []*proxy
+	var ways []string
+	for range replicas {
+		p, way := throughProxy(t, database)
+		proxies, ways = append(proxies, p), append(ways, way)
+	}
+	w := newWorld(t, plan{protocol: protocolFermata, slots: replicas, store: func(slot int) string { return ways[slot] }, errands: 8})
+	n := newNemesis(w)
+	n.cluster, n.proxies = cluster, proxies
+	crashLoop(t, w, n, database, cycles)
+}
+
+// crashLoop lets people work while replicas are killed, waits until all is settled, and then compares what everybody knows.
+func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
+	t.Helper()
+	if testing.Short() {
+		cycles /= 10
+	}
+	settled := w.populate(6)
+	n.rage(cycles)
+	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
+	n.settle(settled, settlePatience)
+	w.fleet.killAll()
+	s, err := openStore(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	runs, err := readRuns(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := newBook(evidence{w.history.all(), w.sink.log()}, runs).check()
+	w.report(found, runs)
+	t.Log(w.summary(n, len(found)))
+	for _, missing := range n.missing(cycles, runs) {
+		t.Errorf("that nothing was found means nothing: %s", missing)
+	}
+}
+
+// missing says what should have happened in a test of so many cycles and did not.
+func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
+	want := func(what string, got, least int) {
+		if got < least {
+			list = append(list, fmt.Sprintf("%d %s, at least %d are expected", got, what, least))
+		}
+	}
+	want("replicas killed", n.all, cycles)
+	for _, at := range phases {
+		want("kills at "+string(at), n.kills[at], cycles/100)
+	}
+	want("stops", int(n.stops.Load()), cycles/50)
+	if n.cluster != nil {
+		want("disturbances of the network", int(n.disturbed.Load()), cycles/50)
+		want("crashes of the database", n.crashes, cycles/200)
+	}
+	verdicts, doubts := make(map[store.Verdict]int), 0
+	for _, h := range runs {
+		for _, i := range h.Interrupts {
+			verdicts[i.Verdict]++
+			if i.Kind == fermata.InDoubt.Name() {
+				doubts++
+			}
+		}
+	}
+	for _, verdict := range []store.Verdict{store.Approve, store.Reject, store.Answered, store.Expired} {
+		want("decisions to "+string(verdict), verdicts[verdict], cycles/50)
+	}
+	want("effects in doubt", doubts, cycles/100)
+	want("effects done", len(n.sink.log()), cycles/10)
+	want("orders settled", n.board.settled, cycles/50)
+	return list
+}
+
+// The same people and the same checks find out the protocol that Fermata's replaces, without a single kill. If they did not, what they say of Fermata's
+// would be worth nothing.
+func TestCrash_TheSeedsProtocolIsFoundOut(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "seed.db")
+	w := newWorld(t, plan{protocol: protocolSeed, slots: 3, store: func(int) string { return file }, errands: 8})
+	settled := w.populate(6)
+	wanted := map[invariant]bool{noBypass: true, onceOnly: true}
+	count := make(map[invariant]int)
+	for deadline := time.Now().Add(time.Minute); count[noBypass]+count[onceOnly] == 0 && time.Now().Before(deadline); time.Sleep(lease / 4) {
+		clear(count)
+		e := evidence{w.history.all(), w.sink.log()}
+		for _, v := range e.outside() {
+			if count[v.broken]++; wanted[v.broken] && count[v.broken] == 1 {
+				t.Logf("after %.1fs: %s", w.now().Seconds(), v)
+			}
+		}
+	}
+	w.end()
+	settled()
+	w.fleet.killAll()
+	for _, fault := range w.fleet.faults {
+		t.Error(fault)
+	}
+	if count[noBypass]+count[onceOnly] == 0 {
+		t.Errorf("nothing found within a minute; the choices were made with FERMATA_CHAOS_SEED=%d", w.seed)
+	}
+	t.Log(w.summary(newNemesis(w), count[noBypass]+count[onceOnly]))
+}

@@ -1,0 +1,183 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+)
+
+// The gates of an order, and at which stage each is. Nothing of a stage may be asked before all of the earlier ones is decided.
+//
+//	charge ──┬─▶ reserve ─┬─▶ pick ⟲ ─▶ stamp ─▶ ship
+//	         └─▶ notify ──┘
+const (
+	charge  = "charge"  // known by its idempotency key
+	reserve = "reserve" // known by its idempotency key, at the same time as notify
+	notify  = "notify"  // done as often as it is called
+	pick    = "pick"    // a question; "again" asks it again
+	stamp   = "stamp"   // a policy allows it
+	ship    = "ship"    // done as often as it is called
+)
+
+var stages = map[string]int{charge: 1, reserve: 2, notify: 2, pick: 3, stamp: 4, ship: 5}
+
+// order is the state of a run.
+type order struct {
+	Key     string `json:"key"`
+	Amount  int    `json:"amount"`
+	Rounds  int    `json:"rounds,omitempty"`
+	Charge  string `json:"charge,omitempty"`
+	Reserve string `json:"reserve,omitempty"`
+	Notify  string `json:"notify,omitempty"`
+	Pick    string `json:"pick,omitempty"`
+	Stamp   string `json:"stamp,omitempty"`
+	Ship    string `json:"ship,omitempty"`
+}
+
+// result is what came of a gate.
+func (o *order) result(gate string) *string {
+	return map[string]*string{charge: &o.Charge, reserve: &o.Reserve, notify: &o.Notify, pick: &o.Pick, stamp: &o.Stamp, ship: &o.Ship}[gate]
+}
+
+// What can come of a gate; if it was done, its receipt follows.
+const (
+	wasDone     = "done "
+	wasRejected = "rejected"
+	wasExpired  = "expired"
+)
+
+// action is what a gate lets through.
+type action struct {
+	Order  string `json:"order"`
+	Gate   string `json:"gate"`
+	Amount int    `json:"amount"`
+}
+
+// choice is the answer to pick.
+type choice string
+
+// Choices lists what can be picked.
+func (choice) Choices() []string { return []string{"red", "blue", "again"} }
+
+// picking is the question of pick. Each round is another one.
+type picking struct {
+	Order string `json:"order"`
+	Gate  string `json:"gate"`
+	Round int    `json:"round"`
+}
+
+var picks = fermata.NewKind[picking, choice]("chaos-pick")
+
+const flowName = "order"
+
+// newFlow is the graph that all runs run.
+func newFlow(w *outside) (*graph.Flow[order], error) {
+	g := graph.New[order](flowName)
+	g.Node(charge, w.gate(charge, nil, fermata.Idempotent()))
+	g.Node(reserve, w.gate(reserve, nil, fermata.Idempotent()))
+	g.Node(notify, w.gate(notify, nil))
+	g.Node(pick, pickOne)
+	g.Node(stamp, w.gate(stamp, fermata.PolicyFunc(allow), fermata.Idempotent()))
+	g.Node(ship, w.gate(ship, nil))
+	g.Edge(graph.Start, charge)
+	g.Edge(charge, reserve)
+	g.Edge(charge, notify)
+	g.Edge(reserve, pick)
+	g.Edge(notify, pick)
+	g.Branch(pick, func(o order) string {
+		if o.Pick == "again" {
+			return pick
+		}
+		return stamp
+	}, pick, stamp)
+	g.Edge(stamp, ship)
+	g.Edge(ship, graph.End)
+	return g.Compile()
+}
+
+func allow(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+	return fermata.Ruling{Verdict: fermata.Allow, Rule: "stamps"}, nil
+}
+
+func pickOne(ctx context.Context, o order) (order, error) {
+	picked, err := picks.Ask(ctx, picking{Order: o.Key, Gate: pick, Round: o.Rounds})
+	if err != nil {
+		return o, err
+	}
+	o.Pick, o.Rounds = string(picked), o.Rounds+1
+	return o, nil
+}
+
+// gate asks for one action and does it. A no ends the gate and not the order, so that there is a next gate to be passed by mistake.
+func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.EffectOption) graph.Func[order] {
+	target := targetDumb
+	if len(options) > 0 {
+		target = targetKnowsKeys
+	}
+	return func(ctx context.Context, o order) (order, error) {
+		result := o.result(name)
+		yes, err := fermata.Approve(ctx, fermata.Action[action]{Name: name, Args: action{Order: o.Key, Gate: name, Amount: o.Amount}, Policy: policy})
+		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
+			*result = wasRejected
+			return o, nil
+		}
+		if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
+			*result = wasExpired
+			return o, nil
+		}
+		if err != nil {
+			return o, err
+		}
+		receipt, err := fermata.Effect(ctx, yes, func(ctx context.Context, args action, key string) (string, error) {
+			return w.call(ctx, call{Target: target, Key: key, Action: args})
+		}, options...)
+		if err != nil {
+			return o, err
+		}
+		*result = wasDone + receipt
+		return o, nil
+	}
+}
+
+// outside is the way of a replica to the sink.
+type outside struct {
+	url  string
+	life int64
+}
+
+// call is what a replica asks the sink to do.
+type call struct {
+	Target target `json:"target"`
+	Key    string `json:"key"`
+	Action action `json:"action"`
+	Life   int64  `json:"life"` // of the replica
+}
+
+func (w *outside) call(ctx context.Context, c call) (receipt string, err error) {
+	c.Life = w.life
+	body, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the sink says %s", response.Status)
+	}
+	return receipt, json.NewDecoder(response.Body).Decode(&receipt)
+}

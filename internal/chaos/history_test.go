@@ -1,0 +1,195 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// verb is what somebody asks of a replica.
+type verb string
+
+const (
+	doStart  verb = "start"
+	doDecide verb = "decide"
+	doLook   verb = "look"
+	doCancel verb = "cancel"
+	doRetry  verb = "retry"
+)
+
+// aim is what a person meant by an answer to one question.
+type aim struct {
+	Interrupt string
+	Kind      string
+	Gate      string
+	Approve   *action // what they want done, perhaps edited; nil if they approve nothing
+	Word      string  // what they say otherwise
+	Nonsense  bool    // it is no answer to this question
+	Happened  *bool   // on an effect in doubt
+}
+
+// attempt is one request, and the answer if there was one.
+type attempt struct {
+	verb
+	request
+	aims      []aim
+	life      int64
+	sent, got time.Duration // since the world began; got is 0 if there was no answer
+	answer    answer
+	trouble   string // why there was no answer
+}
+
+// decisionID is under what a decision is known. Everything said under one id is one decision.
+type decisionID struct{ actor, id string }
+
+func (a *attempt) id() decisionID { return decisionID{a.Actor, a.ResumeID} }
+
+func (a *attempt) String() string {
+	text := fmt.Sprintf("%9.3fs %s at life %d by %q", a.sent.Seconds(), a.verb, a.life, a.Actor)
+	if a.verb == doDecide {
+		text += " under " + a.ResumeID
+		for id, value := range a.Targets {
+			text += fmt.Sprintf(" %s=%s", id, value)
+		}
+	}
+	if a.got == 0 {
+		return text + ": no answer: " + a.trouble
+	}
+	return fmt.Sprintf("%s: %9.3fs %s %s %s %s %s%s", text, a.got.Seconds(), a.answer.Said, a.answer.Result, a.answer.By, a.answer.Verdict, a.answer.Error, brief(a.answer.Outcome))
+}
+
+// history is everything that people asked and were told.
+type history struct {
+	mu      sync.Mutex
+	list    []*attempt
+	answers int
+	trouble string // the last
+}
+
+func (h *history) add(a *attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, a)
+}
+
+func (h *history) answered(a *attempt, reply answer, at time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a.answer, a.got = reply, at
+	h.answers++
+}
+
+func (h *history) unanswered(a *attempt, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a.trouble = err.Error()
+	h.trouble = a.trouble
+}
+
+// alive reports whether anybody ever got an answer, and if not, why not.
+func (h *history) alive() (bool, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answers > 0, h.trouble
+}
+
+// all returns the attempts so far, as they are now.
+func (h *history) all() []*attempt {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]*attempt, len(h.list))
+	for n, a := range h.list {
+		now := *a
+		list[n] = &now
+	}
+	return list
+}
+
+// ask makes one attempt at some replica. The answer says nothing if nobody knows.
+func (w *world) ask(rng *rand.Rand, v verb, r request, aims []aim) answer {
+	l := w.someone(rng)
+	if l == nil {
+		return answer{}
+	}
+	w.trip(phase(v), l)
+	a := &attempt{verb: v, request: r, aims: aims, life: l.number, sent: w.now()}
+	w.history.add(a) // before it is sent: what comes of it may be seen before there is an answer
+	reply, err := w.post(l.addr, v, r)
+	if err != nil {
+		w.history.unanswered(a, err)
+		return answer{}
+	}
+	w.history.answered(a, reply, w.now())
+	return reply
+}
+
+// insist repeats a request until there is an answer. Only when the world has ended there may be none.
+func (w *world) insist(rng *rand.Rand, v verb, r request, aims []aim) answer {
+	for {
+		if reply := w.ask(rng, v, r, aims); reply.Said != saidNothing {
+			return reply
+		}
+		select {
+		case <-w.over.Done():
+			return answer{}
+		case <-time.After(time.Duration(5+rng.IntN(60)) * time.Millisecond):
+		}
+	}
+}
+
+// someone is a replica that is ready; nil if none comes up in a while.
+func (w *world) someone(rng *rand.Rand) *life {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		l := w.fleet.current(rng.IntN(len(w.fleet.slots)))
+		select {
+		case <-l.ready:
+			if l.addr != "" && !l.doomed.Load() {
+				return l
+			}
+		default:
+		}
+		select {
+		case <-w.over.Done():
+			return nil
+		case <-deadline.C:
+			return nil
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (w *world) post(addr string, v verb, r request) (reply answer, err error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return reply, err
+	}
+	ctx, cancel := context.WithTimeout(w.over, patience)
+	defer cancel()
+	sent, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/"+string(v), bytes.NewReader(body))
+	if err != nil {
+		return reply, err
+	}
+	response, err := w.client.Do(sent)
+	if err != nil {
+		return reply, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return reply, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return reply, fmt.Errorf("%s: %s", response.Status, data)
+	}
+	return reply, json.Unmarshal(data, &reply)
+}

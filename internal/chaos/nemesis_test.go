@@ -1,0 +1,267 @@
+//go:build unix
+
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+)
+
+// phase is a moment at which a replica can be hit.
+type phase string
+
+const (
+	duringStart        = phase(doStart)
+	duringDecide       = phase(doDecide)
+	duringEffect phase = "effect"
+	duringTimer  phase = "timer"
+	duringBoot   phase = "boot"
+	whenever     phase = "whenever"
+)
+
+var phases = []phase{duringStart, duringDecide, duringEffect, duringTimer, duringBoot, whenever}
+
+// trip tells the nemesis, if it lies in wait for that, that a replica has come to a phase.
+func (w *world) trip(at phase, l *life) {
+	select {
+	case w.traps[at] <- l:
+	default:
+	}
+}
+
+// nemesis does what can happen to processes, databases and networks.
+type nemesis struct {
+	*world
+	rng     *rand.Rand
+	cluster *pgtest.Cluster // nil for SQLite
+	proxies []*proxy        // by slot
+
+	kills               map[phase]int
+	all, terms, crashes int
+	stops, disturbed    atomic.Int64
+}
+
+func newNemesis(w *world) *nemesis {
+	return &nemesis{world: w, rng: w.dice(1 << 33), kills: make(map[phase]int)}
+}
+
+// rage kills so many replicas. Meanwhile others of them fall asleep, and the network has its moods.
+func (n *nemesis) rage(cycles int) {
+	stops, disturbances := &side{do: n.stop, rng: n.dice(1 << 34)}, &side{do: n.disturb, rng: n.dice(1 << 35)}
+	defer stops.wait()
+	defer disturbances.wait()
+	report := time.Now()
+	for n.all < cycles && !n.t.Failed() {
+		switch dice := n.rng.IntN(100); {
+		case dice < 6:
+			n.term()
+		case dice < 10 && n.cluster != nil:
+			n.crash()
+		default:
+			n.kill()
+		}
+		if n.rng.IntN(100) < 25 {
+			stops.begin()
+		}
+		if n.proxies != nil && n.rng.IntN(100) < 60 {
+			disturbances.begin()
+		}
+		if time.Since(report) > 10*time.Second {
+			report = time.Now()
+			n.t.Logf("%6.1fs  %s", n.now().Seconds(), n)
+			if alive, trouble := n.history.alive(); !alive {
+				n.t.Fatalf("nobody gets an answer: %s\n%s", trouble, n.fleet.notes.of(""))
+			}
+		}
+	}
+}
+
+// side is something that happens beside the kills, one at a time.
+type side struct {
+	do   func(rng *rand.Rand)
+	rng  *rand.Rand
+	done chan struct{}
+}
+
+// begin does it, unless it is still being done.
+func (s *side) begin() {
+	if s.done != nil {
+		select {
+		case <-s.done:
+		default:
+			return
+		}
+	}
+	s.done = make(chan struct{})
+	go func() {
+		defer close(s.done)
+		s.do(s.rng)
+	}()
+}
+
+func (s *side) wait() {
+	if s.done != nil {
+		<-s.done
+	}
+}
+
+func (n *nemesis) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d kills (", n.all)
+	for i, at := range phases {
+		fmt.Fprintf(&text, "%s%s %d", map[bool]string{true: ", "}[i > 0], at, n.kills[at])
+	}
+	fmt.Fprintf(&text, "), %d stops, %d terms, %d database crashes, %d disturbances of the network", n.stops.Load(), n.terms, n.crashes, n.disturbed.Load())
+	return text.String()
+}
+
+// sleepUpTo lets people work for a moment.
+func sleepUpTo(rng *rand.Rand, d time.Duration) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
+
+// kill kills a replica at a moment of its choice, and starts the next.
+func (n *nemesis) kill() {
+	l, at := n.ambush(n.rng, phases[n.rng.IntN(len(phases))])
+	l.kill()
+	n.kills[at]++
+	n.all++
+	n.fleet.boot(l.slot)
+	n.breathe()
+}
+
+// breathe gives people the chance to get something done before the next blow.
+func (n *nemesis) breathe() {
+	for deadline := time.Now().Add(2 * openPatience); n.someone(n.rng) == nil; {
+		if time.Now().After(deadline) {
+			_, trouble := n.history.alive()
+			n.t.Fatalf("no replica comes up: %s\n%s", trouble, n.fleet.notes.of(""))
+		}
+	}
+	sleepUpTo(n.rng, 2*lease)
+}
+
+// ambush waits until a replica has come to a phase, but not for long, and returns it with the phase that it is hit in.
+func (n *nemesis) ambush(rng *rand.Rand, wanted phase) (l *life, at phase) {
+	slot := rng.IntN(len(n.fleet.slots))
+	switch wanted {
+	case duringStart, duringDecide, duringEffect:
+		select {
+		case l := <-n.traps[wanted]:
+			sleepUpTo(rng, 25*time.Millisecond)
+			return n.fleet.current(l.slot), wanted
+		case <-time.After(lease):
+		}
+	case duringTimer:
+		if due, ok := n.soon(); ok {
+			time.Sleep(time.Until(due))
+			sleepUpTo(rng, 60*time.Millisecond)
+			return n.fleet.current(slot), wanted
+		}
+	case duringBoot: // the next life is hit before it is up
+		n.fleet.current(slot).kill()
+		n.kills[whenever]++
+		n.all++
+		l := n.fleet.boot(slot)
+		sleepUpTo(rng, 150*time.Millisecond)
+		return l, wanted
+	case whenever:
+	}
+	return n.fleet.current(slot), whenever
+}
+
+// stop freezes a replica for longer than its lease, as a busy host or the lid of a laptop does.
+func (n *nemesis) stop(rng *rand.Rand) {
+	l, _ := n.ambush(rng, []phase{duringStart, duringDecide, duringEffect, whenever}[rng.IntN(4)])
+	n.stops.Add(1)
+	if err := l.freeze(lease + time.Duration(rng.Int64N(int64(2*lease)))); err != nil {
+		n.fault("%v", err)
+	}
+}
+
+// term ends a replica as a deployment does.
+func (n *nemesis) term() {
+	l := n.fleet.current(n.rng.IntN(len(n.fleet.slots)))
+	<-l.ready
+	l.terminate()
+	n.terms++
+	n.fleet.boot(l.slot)
+}
+
+// crash kills the database.
+func (n *nemesis) crash() {
+	n.cluster.Kill(n.t)
+	n.crashes++
+	sleepUpTo(n.rng, lease)
+	n.cluster.Restart(n.t)
+	sleepUpTo(n.rng, 2*lease)
+}
+
+// disturb has the network between one replica and the database behave badly for a while.
+func (n *nemesis) disturb(rng *rand.Rand) {
+	p := n.proxies[rng.IntN(len(n.proxies))]
+	n.disturbed.Add(1)
+	switch rng.IntN(5) {
+	case 0:
+		p.reset()
+		return
+	case 1:
+		p.set(weather{latency: time.Duration(rng.Int64N(int64(lease / 4)))})
+	case 2:
+		p.set(weather{latency: time.Millisecond, slice: 1 + rng.IntN(40)})
+	case 3:
+		p.set(weather{hole: true}) // what is on its way arrives later, when somebody else may have the run
+	case 4:
+		p.set(weather{refuse: true})
+		p.reset()
+	}
+	sleepUpTo(rng, 4*lease)
+	if rng.IntN(2) == 0 {
+		p.reset() // what was on its way is lost
+	}
+	p.set(weather{})
+}
+
+// settle stops all faults and waits until every errand is settled. Now and then all replicas are replaced: as long as one lives that might still do what is
+// in doubt, nobody can say that it did not happen.
+func (n *nemesis) settle(settled func(), patience time.Duration) {
+	n.board.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		settled()
+	}()
+	deadline := time.After(patience)
+	for {
+		select {
+		case <-done:
+			return
+		case <-deadline:
+			n.fault("I17: not settled after %s without faults: %s", patience, strings.Join(n.board.left(), ", "))
+			n.end()
+			<-done
+			return
+		case <-time.After(6 * lease):
+			n.replaceSuspects()
+		}
+	}
+}
+
+// replaceSuspects replaces the replicas that people wait to be gone.
+func (n *nemesis) replaceSuspects() {
+	n.doubts.mu.Lock()
+	var upTo int64
+	for _, last := range n.doubts.upTo {
+		upTo = max(upTo, last)
+	}
+	n.doubts.mu.Unlock()
+	for slot := range n.fleet.slots {
+		if l := n.fleet.current(slot); l.number <= upTo {
+			l.kill()
+			n.fleet.boot(slot)
+		}
+	}
+}

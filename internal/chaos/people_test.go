@@ -1,0 +1,382 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errand is an order that people are busy with.
+type errand struct {
+	key    string
+	amount int
+
+	mu   sync.Mutex
+	said []decision // so far
+}
+
+// decision is something that a person said, so that it can be said again.
+type decision struct {
+	request
+	aims []aim
+}
+
+func (e *errand) remember(d decision) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.said = append(e.said, d)
+}
+
+// old is some decision that was made before.
+func (e *errand) old(rng *rand.Rand) (decision, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.said) == 0 {
+		return decision{}, false
+	}
+	return e.said[rng.IntN(len(e.said))], true
+}
+
+// person is somebody who has errands.
+type person struct {
+	*world
+	name    string
+	rng     *rand.Rand
+	ids     int
+	against []aim // what they contradict
+}
+
+// percent is true in so many of a hundred cases.
+func (p *person) percent(n int) bool { return p.rng.IntN(100) < n }
+
+// another is a person who acts at the same moment, with choices of their own.
+func (p *person) another(name string) *person {
+	return &person{world: p.world, name: name, rng: rand.New(rand.NewPCG(p.rng.Uint64(), 0))}
+}
+
+// work does errands until there are none.
+func (p *person) work() {
+	for {
+		e, todo := p.board.take(p.rng)
+		switch todo {
+		case toBegin:
+			p.begin(e)
+		case toAttend:
+			p.attend(e)
+		case toWait:
+		case toLeave:
+			return
+		}
+		select {
+		case <-p.over.Done():
+			return
+		case <-time.After(time.Duration(p.rng.IntN(30)) * time.Millisecond):
+		}
+	}
+}
+
+// begin starts an order, sometimes twice at the same moment.
+func (p *person) begin(e *errand) {
+	r := request{Account: account, Key: e.key, Amount: e.amount, Actor: p.name}
+	p.twice(20, func(p *person) { p.insist(p.rng, doStart, r, nil) })
+	p.board.begun(e)
+}
+
+// twice does something, and at the same moment, in so many of a hundred cases, somebody does it again.
+func (p *person) twice(percent int, do func(*person)) {
+	var wg sync.WaitGroup
+	if p.percent(percent) {
+		twin := p.another(p.name)
+		wg.Go(func() { do(twin) })
+	}
+	do(p)
+	wg.Wait()
+}
+
+// attend looks at an order and does something about it.
+func (p *person) attend(e *errand) {
+	r := request{Account: account, Key: e.key, Actor: p.name}
+	reply := p.insist(p.rng, doLook, r, nil)
+	if reply.View == nil {
+		return
+	}
+	if !reply.View.Status.Alive() {
+		p.board.finished(e)
+		return
+	}
+	open := reply.View.open()
+	p.deadlines(open)
+	switch {
+	case p.percent(15):
+		p.repeat(e)
+	case p.percent(3):
+		p.trespass(e, open)
+	case p.percent(2) && !p.board.draining():
+		p.insist(p.rng, doCancel, r, nil)
+	case len(open) > 0:
+		p.decide(e, open)
+	case reply.View.Status == store.Parked:
+		p.insist(p.rng, doRetry, r, nil)
+	}
+}
+
+// repeat says something again that was said long ago: the same, or something else under the same id.
+func (p *person) repeat(e *errand) {
+	d, ok := e.old(p.rng)
+	if !ok {
+		return
+	}
+	if p.percent(20) {
+		d.Targets = maps.Clone(d.Targets)
+		d.Targets["something else"] = json.RawMessage(`true`)
+		d.aims = nil
+	}
+	p.insist(p.rng, doDecide, d.request, d.aims)
+}
+
+// trespass decides in the name of an account that has no such order.
+func (p *person) trespass(e *errand, open []question) {
+	r := request{Account: "other", Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: map[string]json.RawMessage{}}
+	for _, q := range open {
+		r.Targets[q.ID] = json.RawMessage(`{"verb":"approve"}`)
+	}
+	if len(open) > 0 {
+		p.insist(p.rng, doDecide, r, nil)
+	}
+}
+
+func (p *person) nextID() string {
+	p.ids++
+	return fmt.Sprintf("%s-%d-%08x", p.name, p.ids, p.rng.Uint32())
+}
+
+// decide answers some of the open questions, perhaps twice, perhaps against somebody else.
+func (p *person) decide(e *errand, open []question) {
+	if len(open) > 1 && p.percent(50) {
+		open = []question{open[p.rng.IntN(len(open))]}
+	}
+	mine, ok := p.answerTo(e, open)
+	if !ok {
+		return
+	}
+	e.remember(mine)
+	var wg sync.WaitGroup
+	if p.percent(20) {
+		rival := p.another(p.name + "'s rival")
+		rival.against = mine.aims
+		if theirs, ok := rival.answerTo(e, open); ok {
+			e.remember(theirs)
+			wg.Go(func() { rival.insist(rival.rng, doDecide, theirs.request, theirs.aims) })
+		}
+	}
+	p.twice(25, func(p *person) { p.insist(p.rng, doDecide, mine.request, mine.aims) })
+	wg.Wait()
+}
+
+// answerTo makes up a decision; false if nothing can be said yet.
+func (p *person) answerTo(e *errand, open []question) (decision, bool) {
+	d := decision{request: request{Account: account, Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: make(map[string]json.RawMessage)}}
+	for _, q := range open {
+		if value, meant, ok := p.say(q); ok {
+			d.Targets[q.ID] = value
+			d.aims = append(d.aims, meant)
+		}
+	}
+	return d, len(d.aims) > 0
+}
+
+// say makes up an answer to one question, and what is meant by it.
+func (p *person) say(q question) (json.RawMessage, aim, bool) {
+	if p.percent(5) {
+		list := nonsense[q.Kind]
+		return json.RawMessage(list[p.rng.IntN(len(list))]), aim{Interrupt: q.ID, Kind: q.Kind, Nonsense: true}, true
+	}
+	switch q.Kind {
+	case fermata.Approval.Name():
+		return p.sayApproval(q)
+	case fermata.InDoubt.Name():
+		return p.sayWhatHappened(q)
+	case picks.Name():
+		word := []string{"red", "blue", "red", "blue", "again"}[p.rng.IntN(5)]
+		if theirs := p.opposed(q); theirs != nil && theirs.Word == word {
+			word = map[string]string{"red": "blue", "blue": "again", "again": "red"}[word]
+		}
+		return json.RawMessage(fmt.Sprintf("%q", word)), aim{Interrupt: q.ID, Kind: q.Kind, Gate: pick, Word: word}, true
+	}
+	return nil, aim{}, false
+}
+
+// opposed is what somebody said whom this person contradicts, if they do.
+func (p *person) opposed(q question) *aim {
+	n := slices.IndexFunc(p.against, func(theirs aim) bool { return theirs.Interrupt == q.ID })
+	if n < 0 {
+		return nil
+	}
+	return &p.against[n]
+}
+
+// nonsense is what is no answer, by the kind of the question.
+var nonsense = map[string][]string{
+	fermata.Approval.Name(): {
+		`"approve"`, `{}`, `{"verb":"maybe"}`, `{"verb":"expire"}`, `{"verb":"approve","admin":true}`, `{"verb":"reject","Verb":"approve"}`,
+		`{"verb":"approve","args":{"order":7}}`, `{"verb":"approve","verb":"reject"}`, `null`,
+	},
+	fermata.InDoubt.Name(): {`"yes"`, `{}`, `{"happened":"no"}`, `{"happened":true,"receipt":7}`, `{"happened":false,"receipt":"r"}`},
+	picks.Name():           {`"green"`, `7`, `{"pick":"red"}`, `""`, `["red"]`},
+}
+
+func (p *person) sayApproval(q question) (json.RawMessage, aim, bool) {
+	var asked fermata.ApprovalRequest
+	var args action
+	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
+		p.fault("question %s cannot be read: %s", q.ID, q.Data)
+		return nil, aim{}, false
+	}
+	meant := aim{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate}
+	reject := p.percent(25)
+	if theirs := p.opposed(q); theirs != nil {
+		reject = theirs.Approve != nil
+	}
+	if reject {
+		meant.Word = "reject"
+		return json.RawMessage(`{"verb":"reject","reason":"no"}`), meant, true
+	}
+	meant.Approve = &args
+	if !p.percent(15) {
+		return json.RawMessage(`{"verb":"approve"}`), meant, true
+	}
+	args.Amount += 1 + p.rng.IntN(100)
+	edited, err := json.Marshal(struct {
+		Verb string `json:"verb"`
+		Args action `json:"args"`
+	}{"approve", args})
+	return edited, meant, err == nil
+}
+
+// sayWhatHappened is honest. That something happened can be seen. That it did not, and will not, can be said only when every process that might still do it
+// is gone and the target was told to refuse what may be on its way. Before that there is nothing to say.
+func (p *person) sayWhatHappened(q question) (json.RawMessage, aim, bool) {
+	var asked fermata.DoubtfulEffect
+	var args action
+	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
+		p.fault("question %s cannot be read: %s", q.ID, q.Data)
+		return nil, aim{}, false
+	}
+	suspects := p.doubts.suspects(q.ID, p.fleet.latest)
+	receipt, happened := p.sink.lookUp(asked.Key)
+	if !happened && (!p.fleet.gone(suspects) || !p.sink.block(asked.Key, suspects)) {
+		return nil, aim{}, false
+	}
+	meant := aim{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate, Happened: &happened}
+	if !happened {
+		return json.RawMessage(`{"happened":false,"reason":"it is not there, and they will not do it"}`), meant, true
+	}
+	return json.RawMessage(fmt.Sprintf(`{"happened":true,"receipt":%q}`, receipt)), meant, true
+}
+
+// doubts is which effects are in doubt, and the last life that may still do something about each.
+type doubts struct {
+	mu   sync.Mutex
+	upTo map[string]int64
+}
+
+func (d *doubts) suspects(id string, latest func() int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.upTo[id]; !known {
+		d.upTo[id] = latest()
+	}
+	return d.upTo[id]
+}
+
+// board is which errands there are.
+type board struct {
+	mu      sync.Mutex
+	wanted  int // how many at a time; 0 when there are to be no more
+	made    int
+	busy    map[*errand]bool // false while somebody begins it
+	settled int
+}
+
+// todo is what there is to do at the board.
+type todo int
+
+const (
+	toBegin todo = iota
+	toAttend
+	toWait  // somebody else is about to begin an errand
+	toLeave // all is settled, and nothing more is wanted
+)
+
+// take returns an errand and what is to be done about it.
+func (b *board) take(rng *rand.Rand) (*errand, todo) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.busy) < b.wanted {
+		b.made++
+		e := &errand{key: fmt.Sprintf("order-%d", b.made), amount: 1 + rng.IntN(1000)}
+		b.busy[e] = false
+		return e, toBegin
+	}
+	var ready []*errand
+	for e, begun := range b.busy {
+		if begun {
+			ready = append(ready, e)
+		}
+	}
+	switch {
+	case len(b.busy) == 0:
+		return nil, toLeave
+	case len(ready) == 0:
+		return nil, toWait
+	}
+	return ready[rng.IntN(len(ready))], toAttend
+}
+
+func (b *board) begun(e *errand) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy[e] = true
+}
+
+func (b *board) finished(e *errand) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, busy := b.busy[e]; busy {
+		delete(b.busy, e)
+		b.settled++
+	}
+}
+
+// close wants no more errands. Those that there are go on.
+func (b *board) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wanted = 0
+}
+
+func (b *board) draining() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wanted == 0
+}
+
+// left is how many errands are not settled, and some of their keys.
+func (b *board) left() (keys []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for e := range b.busy {
+		keys = append(keys, e.key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,236 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fleet is the replicas of a test. Each has a slot; a slot has one life after the other.
+type fleet struct {
+	t      *testing.T
+	config func(slot int) replicaConfig // of the next life in a slot
+	notes  notes
+
+	mu     sync.Mutex
+	slots  []*life
+	last   int64           // the number of the last life
+	alive  map[int64]*life // those whose process has not ended
+	faults []string        // what replicas did although nobody did anything to them
+	ending sync.WaitGroup
+}
+
+// life is one process of a replica.
+type life struct {
+	number int64
+	slot   int
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	ready  chan struct{} // closed when it has an address, or has ended without one
+	dead   chan struct{} // closed when it has ended
+	addr   string        // once it is ready; "" if it never was
+	doomed atomic.Bool   // somebody wants it to end
+}
+
+func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fleet {
+	f := &fleet{t: t, config: config, slots: make([]*life, slots), alive: make(map[int64]*life)}
+	t.Cleanup(f.killAll)
+	for slot := range f.slots {
+		f.boot(slot)
+	}
+	return f
+}
+
+// boot begins the next life in a slot. It does not wait until it is ready.
+func (f *fleet) boot(slot int) *life {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last++
+	l := &life{number: f.last, slot: slot, ready: make(chan struct{}), dead: make(chan struct{})}
+	config := f.config(slot)
+	config.Life = l.number
+	if err := f.exec(l, config); err != nil {
+		f.t.Errorf("a replica does not start: %v", err)
+		close(l.ready)
+		close(l.dead)
+	} else {
+		f.alive[l.number] = l
+	}
+	f.slots[slot] = l
+	return l
+}
+
+// exec starts the process of a life and follows it until it has ended.
+func (f *fleet) exec(l *life, config replicaConfig) error {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	l.cmd = exec.Command(exe)
+	l.cmd.Env = append(os.Environ(), replicaVariable+"="+string(text), "GORACE=halt_on_error=1")
+	stdout, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := l.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if l.stdin, err = l.cmd.StdinPipe(); err != nil { // it ends with this process, and the replica with it
+		return err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return err
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(l.ready)
+		if lines := bufio.NewScanner(stdout); lines.Scan() {
+			l.addr = lines.Text()
+		}
+	})
+	alarmed := false
+	reading.Go(func() { alarmed = f.notes.follow(l.number, stderr) })
+	f.ending.Go(func() {
+		reading.Wait()
+		f.ended(l, l.cmd.Wait(), alarmed)
+	})
+	return nil
+}
+
+// ended notes that a process is gone. One that nobody wanted to end, or that cried out before, has a story to tell.
+func (f *fleet) ended(l *life, err error, alarmed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.alive, l.number)
+	if alarmed || !l.doomed.Load() {
+		f.faults = append(f.faults, fmt.Sprintf("replica %d ended by itself: %v\n%s", l.slot, err, f.notes.of(fmt.Sprintf("life %d:", l.number))))
+	}
+	close(l.dead)
+}
+
+// current is the life in a slot.
+func (f *fleet) current(slot int) *life {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slots[slot]
+}
+
+// find returns a life by its number, nil if it has ended.
+func (f *fleet) find(number int64) *life {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.alive[number]
+}
+
+// latest is the number of the last life that has begun.
+func (f *fleet) latest() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// gone reports whether all lives up to a number have ended.
+func (f *fleet) gone(upTo int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for number := range f.alive {
+		if number <= upTo {
+			return false
+		}
+	}
+	return true
+}
+
+// kill ends a life as kill -9 does, and waits until it is gone.
+func (l *life) kill() {
+	l.doomed.Store(true)
+	_ = l.cmd.Process.Kill() // it may be gone already
+	<-l.dead
+}
+
+// terminate asks a life to end, and waits until it has.
+func (l *life) terminate() {
+	l.doomed.Store(true)
+	_ = l.cmd.Process.Signal(syscall.SIGTERM)
+	<-l.dead
+}
+
+// freeze stops a life for a while. A shell does it, so that the replica goes on, and then notices that it is an orphan, even if the
+// tests end meanwhile.
+func (l *life) freeze(d time.Duration) error {
+	script := fmt.Sprintf("kill -STOP %[1]d && sleep %.3[2]f; kill -CONT %[1]d", l.cmd.Process.Pid, d.Seconds())
+	if output, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil && !l.doomed.Load() {
+		return fmt.Errorf("stopping a replica: %w: %s", err, output)
+	}
+	return nil
+}
+
+// killAll ends the fleet.
+func (f *fleet) killAll() {
+	for slot := range f.slots {
+		if l := f.current(slot); l.cmd.Process != nil {
+			l.kill()
+		}
+	}
+	f.ending.Wait()
+}
+
+// notes keeps the last of what replicas wrote to their logs.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const maxNotes = 20_000
+
+// follow writes down what a replica writes, and reports whether it cried out.
+func (n *notes) follow(life int64, stderr io.Reader) (alarmed bool) {
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		text := lines.Text()
+		for _, cry := range []string{"DATA RACE", "panic:", "fatal error:"} {
+			alarmed = alarmed || strings.Contains(text, cry)
+		}
+		n.write(fmt.Sprintf("life %d: %s", life, text))
+	}
+	return alarmed
+}
+
+func (n *notes) write(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.lines) == maxNotes {
+		n.lines = append(n.lines[:0], n.lines[maxNotes/2:]...)
+	}
+	n.lines = append(n.lines, line)
+}
+
+// of returns the lines that mention a word.
+func (n *notes) of(word string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []string
+	for _, line := range n.lines {
+		if strings.Contains(line, word) {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found[max(0, len(found)-80):], "\n")
+}

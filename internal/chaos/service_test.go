@@ -1,0 +1,160 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+)
+
+// fermataService is an executor behind the door.
+type fermataService struct {
+	executor *executor.Executor
+	store    closableStore
+}
+
+// openPatience is how long a replica waits for a database that is not there when it starts.
+const openPatience = 20 * time.Second
+
+func openFermata(config replicaConfig) (service, error) {
+	flow, err := newFlow(&outside{url: config.Sink, life: config.Life})
+	if err != nil {
+		return nil, err
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[order]{}))
+	if err != nil {
+		return nil, err
+	}
+	s, e, err := openExecutor(config, p)
+	if err != nil {
+		return nil, err
+	}
+	e.Start()
+	return &fermataService{executor: e, store: s}, nil
+}
+
+// openExecutor tries until the database is there: it may just be starting again.
+func openExecutor(config replicaConfig, p provider.Provider) (s closableStore, e *executor.Executor, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	defer cancel()
+	for {
+		if s, err = openStore(ctx, config.Store); err == nil {
+			e, err = executor.New(executor.Config{
+				Store: s, Providers: []provider.Provider{p}, Box: glass{}, Lease: config.Lease, Workers: 3, Poll: 50 * time.Millisecond,
+				Wait: 400 * time.Millisecond, Timeout: config.Timeout, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			})
+			if err == nil {
+				return s, e, nil
+			}
+			err = errors.Join(err, s.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (f *fermataService) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = f.executor.Stop(ctx)
+	_ = f.store.Close()
+}
+
+func (f *fermataService) start(ctx context.Context, r request) (answer, error) {
+	input, err := json.Marshal(order{Key: r.Key, Amount: r.Amount})
+	if err != nil {
+		return answer{}, err
+	}
+	return answerOf(f.executor.Run(ctx, executor.Request{Account: r.Account, StateKey: r.Key, Graph: inproc.Name + ":" + flowName, Input: input}))
+}
+
+func (f *fermataService) decide(ctx context.Context, r request) (answer, error) {
+	asked := executor.Request{Account: r.Account, StateKey: r.Key, ResumeID: r.ResumeID, Actor: r.Actor, Via: "chaos", Targets: make(map[string]executor.Answer)}
+	for id, value := range r.Targets {
+		asked.Targets[id] = executor.Answer{Value: value}
+	}
+	return answerOf(f.executor.Run(ctx, asked))
+}
+
+// answerOf says what came of a request. What is none of the errors that the executor promises leaves it open.
+func answerOf(outcome fermata.Outcome, err error) (answer, error) {
+	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
+		return answer{Said: saidRefused, Result: refused.Result, Interrupt: refused.Interrupt, By: refused.By, Verdict: refused.Verdict}, nil
+	}
+	if unfit, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		return answer{Said: saidUnfit, Interrupt: unfit.ID, Error: unfit.Error()}, nil
+	}
+	switch {
+	case err == nil:
+		data, err := json.Marshal(outcome)
+		return answer{Said: saidOutcome, Outcome: data}, err
+	case errors.Is(err, executor.ErrPending):
+		return answer{Said: saidPending}, nil
+	case errors.Is(err, executor.ErrReused):
+		return answer{Said: saidReused}, nil
+	case errors.Is(err, executor.ErrUnknownRun):
+		return answer{Said: saidNoRun}, nil
+	case errors.Is(err, executor.ErrInvalid):
+		return answer{Said: saidUnfit, Error: err.Error()}, nil
+	}
+	return answer{}, err
+}
+
+func (f *fermataService) look(ctx context.Context, r request) (answer, error) {
+	run, err := f.store.Get(ctx, r.Account, r.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return answer{Said: saidNoRun}, nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	asked, err := f.store.Interrupts(ctx, r.Account, run.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	v := &view{Run: run.ID, Status: run.Status}
+	for _, i := range asked {
+		v.Questions = append(v.Questions, questionOf(i))
+	}
+	return answer{Said: saidView, View: v}, nil
+}
+
+func questionOf(i store.Interrupt) question {
+	return question{
+		ID: i.ID, Kind: i.Kind, Data: through(i.Data), Deadline: i.Deadline, State: i.State, Verdict: i.Verdict, By: i.By, Source: i.Source,
+		ResumeID: i.ResumeID,
+	}
+}
+
+func (f *fermataService) cancel(ctx context.Context, r request) (answer, error) {
+	return didOrOver(f.executor.Cancel(ctx, r.Account, r.Key))
+}
+
+func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {
+	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key))
+}
+
+func didOrOver(err error) (answer, error) {
+	switch {
+	case err == nil:
+		return answer{Said: saidDone}, nil
+	case errors.Is(err, executor.ErrOver), errors.Is(err, executor.ErrNotParked):
+		return answer{Said: saidOver}, nil
+	case errors.Is(err, executor.ErrUnknownRun):
+		return answer{Said: saidNoRun}, nil
+	}
+	return answer{}, err
+}

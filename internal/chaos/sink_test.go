@@ -1,0 +1,126 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+// target is one of the two that the outside world consists of.
+type target string
+
+const (
+	targetKnowsKeys target = "knows keys" // a second call with the same key does nothing
+	targetDumb      target = "dumb"       // each call is done
+)
+
+// deed is something that was done outside.
+type deed struct {
+	call
+	receipt string
+	at      time.Duration // since the world began
+}
+
+// sink is the outside world. It lives in the process of the tests, so its memory is the truth.
+type sink struct {
+	server *httptest.Server
+	clock  func() time.Duration
+	slow   time.Duration         // what 3 % of the calls take
+	called func(life int64)      // told of each call before anything is done
+	pause  func(d time.Duration) // time.Sleep
+
+	mu    sync.Mutex
+	calls int
+	done  []deed
+	byKey map[string]deed
+	void  map[string]int64 // calls with this key of lives up to this one are refused
+}
+
+func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink {
+	s := &sink{
+		clock: clock, slow: slow, called: func(int64) {}, pause: time.Sleep, byKey: make(map[string]deed), void: make(map[string]int64),
+	}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
+	var c call
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.called(c.Life)
+	before, after := s.delays()
+	s.pause(before) // whoever asked for it may be gone or may have lost the run by now; it is done all the same
+	receipt, done := s.do(c)
+	s.pause(after)
+	if !done {
+		http.Error(w, "blocked by a person", http.StatusGone)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(receipt) // whoever is gone does not need it
+}
+
+// delays is how long a call takes before and after it is done.
+func (s *sink) delays() (before, after time.Duration) {
+	delay := time.Duration(rand.Int64N(int64(20 * time.Millisecond)))
+	if rand.IntN(100) < 3 {
+		delay = s.slow
+	}
+	if rand.IntN(2) == 0 {
+		return delay, 0
+	}
+	return 0, delay
+}
+
+func (s *sink) do(c call) (receipt string, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if before, known := s.byKey[c.Key]; known && c.Target == targetKnowsKeys {
+		return before.receipt, true
+	}
+	if c.Life <= s.void[c.Key] {
+		return "", false
+	}
+	d := deed{call: c, receipt: fmt.Sprintf("receipt-%d", len(s.done)+1), at: s.clock()}
+	s.done = append(s.done, d)
+	s.byKey[c.Key] = d
+	return d.receipt, true
+}
+
+// lookUp says whether something was done, as a person would find out at the target.
+func (s *sink) lookUp(key string) (receipt string, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, done := s.byKey[key]
+	return d.receipt, done
+}
+
+// block has the target refuse what replicas up to this life may still ask for under a key, and returns false if it was done already. Only then can a
+// person say that something did not happen: a call that is on its way, or a process that is about to make one, cannot be seen.
+func (s *sink) block(key string, upTo int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, done := s.byKey[key]; done {
+		return false
+	}
+	s.void[key] = max(s.void[key], upTo)
+	return true
+}
+
+// log is everything that was done, in order.
+func (s *sink) log() []deed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]deed(nil), s.done...)
+}

@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo test lint bench fuzz soak cover deadcode tidy clean need-go need-cc need-pg
+.PHONY: help demo test lint bench fuzz soak cover deadcode tidy clean need-go need-cc need-pg need-redis
 
 # Empty to test without the race detector, which needs a C compiler.
 RACE ?= -race
@@ -26,7 +26,7 @@ demo: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-test: need-go need-cc need-pg lint ## what CI runs: lint, then every test of every module with the race detector
+test: need-go need-cc need-pg need-redis lint ## what CI runs: lint, then every test of every module with the race detector
 	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
@@ -53,7 +53,7 @@ fuzz: need-go ## fuzz each target for FUZZTIME (20s)
 	done
 
 # Only a test binary that links rapid, directly or through a suite, knows its flag.
-soak: need-go need-pg ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
+soak: need-go need-pg need-redis ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
 	@rapid=$$(go list -test -f '{{$$pkg := .ImportPath}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{$$pkg}}{{"\n"}}{{end}}{{end}}' ./... | \
 		sed -n 's/\.test$$//p'); \
 	others=$$(go list ./... | grep -vxF "$$rapid"); \
@@ -61,7 +61,7 @@ soak: need-go need-pg ## property and crash tests for hours, with SOAKCHECKS (50
 	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$others; fi; \
 	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
 
-cover: need-go need-pg ## test coverage of the module, in cover.out
+cover: need-go need-pg need-redis ## test coverage of the module, in cover.out
 	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
@@ -109,3 +109,12 @@ need-pg:
 	$$install postgresql; code=$$?; \
 	[ ! -e $$conf ] || $$root sed -i 's/^create_main_cluster = false # make test$$/#create_main_cluster = true/' $$conf; \
 	exit $$code
+
+# The server's program is in redis-tools, under another name (internal/redistest knows it). The package redis-server only adds the
+# usual name and a service that would start, now and with the machine.
+need-redis:
+	@for file in redis-server valkey-server redis-check-rdb; do if command -v $$file >/dev/null; then exit 0; fi; done; \
+	command -v apt-get >/dev/null || exit 0; \
+	echo "installing Redis for the tests; no server is started"; \
+	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-tools

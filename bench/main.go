@@ -22,12 +22,17 @@ type config struct {
 	json       bool
 	quick      bool
 	cpuProfile string
+	parked     int
+	langGraph  bool // off only in tests, where it need not be installed
 }
 
 // stretch is long enough for the garbage collector to run many times within it.
 const stretch = 100 * time.Millisecond
 
 func main() {
+	if isChild() {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	c, err := parse(os.Args[1:])
@@ -44,11 +49,12 @@ func main() {
 }
 
 func parse(args []string) (config, error) {
-	c := config{}
+	c := config{langGraph: true}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&c.rounds, "rounds", 15, "how often the two sides take turns")
 	flags.BoolVar(&c.json, "json", false, "write JSON, with every round, instead of Markdown")
 	flags.BoolVar(&c.quick, "quick", false, "one operation of everything: is it right? Its times mean nothing")
+	flags.IntVar(&c.parked, "parked", 0, "also measure an executor while so many runs wait; a million takes minutes and gigabytes")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`; samples carry the labels side and scenario")
 	scenario := flags.String("scenario", "", "measure only the scenarios whose name matches this `regexp`")
 	if err := flags.Parse(args); err != nil {
@@ -59,6 +65,9 @@ func parse(args []string) (config, error) {
 	}
 	if c.rounds < 1 {
 		return c, errors.New("-rounds must be at least 1")
+	}
+	if c.parked != 0 && (c.parked < parkedCarefully.few || c.parked > mostParked) {
+		return c, fmt.Errorf("-parked must be between %d and %d", parkedCarefully.few, mostParked)
 	}
 	var err error
 	c.scenario, err = regexp.Compile(*scenario)
@@ -74,33 +83,58 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	p := plan{rounds: c.rounds, stretch: stretch}
-	if c.quick {
-		p = plan{rounds: 1}
-	}
-	r := &report{Machine: describe(time.Now()), Rounds: p.rounds}
-	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
-	for i := range chosen {
-		if c.quick && chosen[i].bulky {
-			chosen[i].eino = nil
-		}
-	}
-	if len(chosen) == 0 {
-		return fmt.Errorf("no scenario is called %s", c.scenario)
-	}
-	r.Results, err = p.measure(ctx, chosen, func(round int, scenario string) {
-		fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, p.rounds, scenario)
-	})
-	if err != nil {
+	r := &report{Machine: describe(time.Now()), Rounds: c.rounds}
+	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = judge(r.Results, c.quick)
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), judgeParked(r.Parked, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	}
 	return r.markdown(out)
+}
+
+// measure measures what was chosen: the engines, runs that wait, and runs that do nothing else.
+func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
+	engines := plan{rounds: c.rounds, stretch: stretch}
+	hold, park := holdCarefully, parkedCarefully
+	if c.quick {
+		engines, hold, park, r.Rounds = plan{rounds: 1}, holdQuickly, parkedQuickly, 1
+	}
+	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
+	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
+	parking := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
+		return c.parked == 0 || !c.scenario.MatchString(parkedName(on))
+	})
+	if len(chosen)+len(holding)+len(parking) == 0 {
+		return fmt.Errorf("no scenario is called %s, or it is parked/… and -parked does not say how many", c.scenario)
+	}
+	for i := range chosen {
+		if c.quick && chosen[i].bulky {
+			chosen[i].eino = nil
+		}
+	}
+	r.Results, err = engines.measure(ctx, chosen, func(round int, scenario string) {
+		fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, engines.rounds, scenario)
+	})
+	if err != nil {
+		return err
+	}
+	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), c.langGraph
+	if r.Held, err = hold.measure(ctx, holding, progress); err != nil {
+		return err
+	}
+	park.many = c.parked
+	for _, on := range parking {
+		one, err := park.measure(ctx, on, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", parkedName(on), err)
+		}
+		r.Parked = append(r.Parked, one)
+	}
+	return nil
 }
 
 func profile(name string) (stop func() error, err error) {

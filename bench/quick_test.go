@@ -14,6 +14,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.langGraph = hasLangGraph(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), c, &out, io.Discard); err != nil {
 		t.Fatal(err)
@@ -24,6 +25,9 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	}
 	if got, want := len(r.Results), len(scenarios()); got != want {
 		t.Errorf("%d results, want %d", got, want)
+	}
+	if got, want := len(r.Held.Rows), 2*len(holdScenarios()); got != want {
+		t.Errorf("%d rows of runs that wait, want %d", got, want)
 	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
@@ -37,6 +41,11 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	for _, s := range scenarios() {
 		if !strings.Contains(text.String(), "`"+s.name+"`") {
 			t.Errorf("the report does not mention %s", s.name)
+		}
+	}
+	for _, s := range holdScenarios() {
+		if strings.Count(text.String(), "`"+s.name()+"`") != 2 {
+			t.Errorf("the report does not say how %s started and decided", s.name())
 		}
 	}
 }
@@ -58,7 +67,7 @@ func TestSubject_WrongResultIsAnError(t *testing.T) {
 }
 
 func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}} {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q passed", args)
 		}

@@ -14,10 +14,12 @@ import (
 
 // report is everything that a run of this program found out.
 type report struct {
-	Machine machine   `json:"machine"`
-	Rounds  int       `json:"rounds"`
-	Results []result  `json:"results"`
-	Goals   []verdict `json:"goals"`
+	Machine machine        `json:"machine"`
+	Rounds  int            `json:"rounds"`
+	Results []result       `json:"results"`
+	Held    holdReport     `json:"held"`
+	Parked  []parkedResult `json:"parked,omitempty"`
+	Goals   []verdict      `json:"goals"`
 }
 
 // machine is where and with what it was measured.
@@ -82,6 +84,8 @@ func (r *report) markdown(w io.Writer) error {
 		m.Date.Format("2006-01-02 15:04 MST"), m.Go, m.OS, m.CPU, m.Cores, m.Load, m.Eino, m.Sonic, r.Rounds)
 	r.comparison(out)
 	r.alone(out)
+	r.Held.markdown(out)
+	r.parked(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())
 	return err

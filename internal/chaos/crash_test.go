@@ -5,6 +5,7 @@ package chaos
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -39,6 +40,23 @@ func TestCrash_TwoProcessesOnSQLite(t *testing.T) {
 func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	rounds(t, func(t *testing.T) { onPostgreSQL(t, 3, cyclesPG) })
+}
+
+// A replica that is built with the race detector takes twenty times as long to start, and nearly all of the time of these tests is starts. So
+// under it a tenth of the cycles is run here, and all of them in a process without it.
+func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
+	if !raceDetector || testing.Short() {
+		return // they run by themselves
+	}
+	binary := filepath.Join(t.TempDir(), "chaos.test")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-c", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run", "^TestCrash_(One|Two|Three)").CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // rounds runs a test once, or many times in a soak, until it fails.
@@ -77,7 +95,7 @@ func onPostgreSQL(t *testing.T, replicas, cycles int) {
 // crashLoop lets people work while replicas are killed, waits until all is settled, and then compares what everybody knows.
 func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	t.Helper()
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		cycles /= 10
 	}
 	settled := w.populate(6)

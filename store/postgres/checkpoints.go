@@ -2,22 +2,32 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fermata-go/fermata/store"
 )
 
 const (
+	// thisCheckpoint is found by account and run.
+	thisCheckpoint = `c.digest = ` + thisKey + ` AND c.account = $1`
+
 	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
 	loadSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
-WHERE c.digest = sha256(sha256($1) || sha256($2))`
+WHERE ` + thisCheckpoint
+
+	indexSQL = `
+SELECT c.version, p.name, p.data_digest
+FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
+WHERE ` + thisCheckpoint
+
+	partsSQL = `
+SELECT c.version, p.name, p.data
+FROM checkpoints AS c CROSS JOIN unnest($4::bytea[]) AS wanted (name)
+LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id AND p.digest = sha256(wanted.name)
+WHERE ` + thisCheckpoint + ` AND c.version = $3`
 
 	// createSQL and advanceSQL begin with the compare-and-set, which locks the row of the checkpoint. Everything else joins its
 	// result: no row, no change.
@@ -25,9 +35,17 @@ WHERE c.digest = sha256(sha256($1) || sha256($2))`
 	// All of it sees the snapshot from before a wait for that lock. That is enough: whoever held the lock and has committed has
 	// changed the version, and then the compare, which is done again on the newest row, fails. So parts are
 	// written only if nobody has changed them since the snapshot.
-	createSQL = `
-WITH checkpoint AS (
-    INSERT INTO checkpoints (account, run, version, updated_at) VALUES ($1, $2, 1, clock_timestamp())
+	createSQL  = `WITH checkpoint AS (` + createCheckpoint + createRest
+	advanceSQL = `WITH checkpoint AS (` + advanceCheckpoint + advanceRest
+
+	// For the owner of a run the same is done only if the transaction has that run in hand.
+	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createRest
+	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceRest
+
+	createCheckpoint = `
+    INSERT INTO checkpoints (account, run, version, updated_at) SELECT $1, $2, 1, clock_timestamp()`
+
+	createRest = `
     ON CONFLICT (digest) DO NOTHING
     RETURNING id, version
 ), put AS (
@@ -37,10 +55,11 @@ WITH checkpoint AS (
 )
 SELECT version FROM checkpoint`
 
-	advanceSQL = `
-WITH checkpoint AS (
-    UPDATE checkpoints SET version = version + 1, updated_at = clock_timestamp()
-    WHERE digest = sha256(sha256($1) || sha256($2)) AND version = $5
+	advanceCheckpoint = `
+    UPDATE checkpoints AS c SET version = c.version + 1, updated_at = clock_timestamp()
+    WHERE ` + thisCheckpoint + ` AND c.version = $5`
+
+	advanceRest = `
     RETURNING id, version
 ), gone AS (
     DELETE FROM checkpoint_parts AS p USING checkpoint AS c, unnest($6::bytea[]) AS part (name)
@@ -55,11 +74,8 @@ SELECT version FROM checkpoint`
 
 	// removeSQL takes the parts along by the foreign key's cascade. A second DELETE would not see those that a save has added
 	// while this statement waited for its lock; the cascade does.
-	removeSQL = `DELETE FROM checkpoints WHERE digest = sha256(sha256($1) || sha256($2))`
+	removeSQL = `DELETE FROM checkpoints AS c WHERE ` + thisCheckpoint
 )
-
-// maxDelta keeps a save well below the gigabyte that PostgreSQL takes in one message and can hold in one value.
-const maxDelta = 500_000_000
 
 // Load returns the newest checkpoint, or [store.ErrNotFound].
 func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
@@ -72,75 +88,130 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 }
 
 func (s *Store) load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	rows, err := s.pool.Query(ctx, loadSQL, []byte(key.Account), []byte(key.Run))
+	version, parts, err := s.read(ctx, loadSQL, []byte(key.Account), []byte(key.Run))
+	if err == nil && version == 0 {
+		err = store.ErrNotFound
+	}
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
+	return store.Checkpoint{Version: version, Parts: parts}, nil
+}
+
+// read returns the version of a checkpoint, or 0 if there is none, and something of its parts by name.
+func (s *Store) read(ctx context.Context, text string, values ...any) (version int64, parts map[string][]byte, err error) {
+	rows, err := s.pool.Query(ctx, text, values...)
+	if err != nil {
+		return 0, nil, err
+	}
 	defer rows.Close()
-	checkpoint := store.Checkpoint{Parts: map[string][]byte{}}
+	parts = map[string][]byte{}
 	for rows.Next() {
 		var name pgtype.DriverBytes // good until the next row
 		var data []byte
-		if err := rows.Scan(&checkpoint.Version, &name, &data); err != nil {
-			return store.Checkpoint{}, err
+		if err := rows.Scan(&version, &name, &data); err != nil {
+			return 0, nil, err
 		}
 		if name == nil {
-			continue // the left join's row for a checkpoint without parts
+			continue // the left join's row where there is no part
 		}
-		checkpoint.Parts[string(name)] = data
+		parts[string(name)] = data
 	}
-	if err := rows.Err(); err != nil {
-		return store.Checkpoint{}, err
+	return version, parts, rows.Err()
+}
+
+// Index returns the newest checkpoint with the digests of its parts; see [store.Indexed].
+func (s *Store) Index(ctx context.Context, key store.Key) (store.Index, error) {
+	index := store.Index{Digests: map[string][32]byte{}}
+	err := s.call(ctx, "load from", func(ctx context.Context) error {
+		version, digests, err := s.read(ctx, indexSQL, []byte(key.Account), []byte(key.Run))
+		if err == nil && version == 0 {
+			err = store.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		index.Version = version
+		for name, digest := range digests {
+			index.Digests[name] = [32]byte(digest)
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Index{}, err
 	}
-	if checkpoint.Version == 0 {
-		return store.Checkpoint{}, store.ErrNotFound
+	return index, nil
+}
+
+// Parts returns some parts of a version; see [store.Indexed]. Those that the version does not have are left out.
+func (s *Store) Parts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
+	wanted := bytesOf(names)
+	if len(wanted) == 0 {
+		wanted = [][]byte{{}} // no part is called that; without a row there would be no version
 	}
-	return checkpoint, nil
+	err = s.call(ctx, "load from", func(ctx context.Context) (err error) {
+		var found int64
+		found, parts, err = s.read(ctx, partsSQL, []byte(key.Account), []byte(key.Run), version, wanted)
+		if err == nil && found == 0 {
+			err = store.ErrStale
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parts, nil
 }
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the server's disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	err := s.call(ctx, "save to", func(ctx context.Context) error { return s.save(ctx, key, base, delta) })
-	if err != nil {
-		return 0, err
-	}
-	return base + 1, nil
+	return s.saveAs(ctx, nil, key, base, delta)
 }
 
-func (s *Store) save(ctx context.Context, key store.Key, base int64, delta store.Delta) error {
+// saveAs saves for the owner of a run, or for anybody if there is no lease.
+func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, base int64, delta store.Delta) (int64, error) {
 	if err := check(key, delta); err != nil {
-		return err
+		return 0, err
+	}
+	var t turn
+	var version int64
+	may, saved := true, false
+	if lease != nil {
+		may = false
+		t.lock(&may, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
 	}
 	names, data, gone := columns(delta)
-	text, args := createSQL, []any{[]byte(key.Account), []byte(key.Run), names, data}
-	if base != 0 {
-		text, args = advanceSQL, append(args, base, gone)
+	text, values := createSQL, []any{key.Account, key.Run, names, data}
+	switch {
+	case base != 0 && lease != nil:
+		text, values = advanceOwnedSQL, append(values, base, gone)
+	case base != 0:
+		text, values = advanceSQL, append(values, base, gone)
+	case lease != nil:
+		text = createOwnedSQL
 	}
-	return s.write(ctx, func(conn *pgxpool.Conn) error {
-		// Scan returns nil only after the server has said that it is ready for the next statement, and that comes after the
-		// commit. The row and the end of the statement come before it and prove nothing.
-		var version int64
-		err := conn.QueryRow(ctx, text, args...).Scan(&version)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return store.ErrStale
-		}
-		return err
-	})
+	t.find(&saved, []any{&version}, text, values...)
+	err := s.do(ctx, "save to", &t)
+	switch {
+	case err != nil:
+		return 0, err
+	case !may:
+		return 0, store.ErrFenced
+	case !saved:
+		return 0, store.ErrStale
+	}
+	return version, nil
 }
 
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
-	return s.call(ctx, "delete from", func(ctx context.Context) error {
-		return s.write(ctx, func(conn *pgxpool.Conn) error {
-			_, err := conn.Exec(ctx, removeSQL, []byte(key.Account), []byte(key.Run))
-			return err
-		})
-	})
+	var t turn
+	t.queue(removeSQL, key.Account, key.Run)
+	return s.do(ctx, "delete from", &t)
 }
 
 // check refuses what must not reach the database.
 func check(key store.Key, delta store.Delta) error {
-	size := len(key.Account) + len(key.Run)
 	if key.Run == "" {
 		return store.ErrKey
 	}
@@ -148,16 +219,11 @@ func check(key store.Key, delta store.Delta) error {
 		if name == "" {
 			return store.ErrKey
 		}
-		size += len(name)
 	}
 	for _, part := range delta.Put {
 		if part.Name == "" {
 			return store.ErrKey
 		}
-		size += len(part.Name) + len(part.Data)
-	}
-	if size > maxDelta {
-		return fmt.Errorf("%w: %d bytes", ErrTooBig, size)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type Config struct {
 	// Schema is the name of the schema that holds Fermata's tables, and nothing else. Default: fermata.
 	Schema string
 
-	// MaxConns limits the connections of this Store. Default: pool_max_conns of the connection string, or else 10.
+	// MaxConns limits the connections of this Store. Default: pool_max_conns of the connection string, or else 10. Watch has one more, and
+	// Vacuum one more while it works.
 	MaxConns int
 
 	// Timeout is how long the server may work on one call. A call ends soon after twice that time at the latest, the wait for a free
@@ -120,7 +121,7 @@ func setRuntimeParams(params map[string]string, config Config) error {
 	if params["application_name"] == "" {
 		params["application_name"] = "fermata"
 	}
-	// A save is on disk when it is acknowledged.
+	// A change is on disk when it is acknowledged.
 	switch params["synchronous_commit"] {
 	case "":
 		params["synchronous_commit"] = "on"
@@ -132,7 +133,15 @@ func setRuntimeParams(params map[string]string, config Config) error {
 		// Statements name their tables without a schema.
 		"search_path": pgx.Identifier{config.Schema}.Sanitize(),
 		// Who finds the version changed after a wait must see that, and not a serialization failure.
-		"default_transaction_isolation":       "read committed",
+		"default_transaction_isolation": "read committed",
+		// Every statement finds its rows by keys, and has one good plan for all arguments and all sizes of the tables. The
+		// server, which may still take a table for empty when it makes the plan, need not think about it.
+		"plan_cache_mode":  "force_generic_plan",
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
+		"jit":              "off",
+
 		"statement_timeout":                   milliseconds(config.Timeout),
 		"lock_timeout":                        milliseconds(config.LockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),

@@ -107,6 +107,58 @@ func TestCrash_KilledServerLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
+// I2: a decision that was accepted is there after the server was killed, and a run that it woke is still awake.
+func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
+	const people, enough = 4, 40
+	t.Parallel() // it has a server of its own
+	cluster := pgtest.Start(t)
+	s := mustOpen(t, cluster.Database(t), Config{})
+	accepted := make(chan string)
+	var deciding sync.WaitGroup
+	for n := range people {
+		deciding.Go(func() {
+			for round := 0; ; round++ {
+				id := fmt.Sprintf("%d-%d", n, round)
+				lease, err := s.Create(context.Background(), newRun(id))
+				if err == nil {
+					_, err = s.Rest(context.Background(), lease, asking(nil, id))
+				}
+				var receipt store.Receipt
+				if err == nil {
+					receipt, err = s.Decide(context.Background(), say(id, id, store.Approve, id))
+				}
+				if err != nil {
+					if !errors.Is(err, ErrUnavailable) {
+						t.Errorf("%v; want ErrUnavailable", err)
+					}
+					return
+				}
+				if receipt.Result == store.Accepted {
+					accepted <- id
+				}
+			}
+		})
+	}
+	go func() {
+		deciding.Wait()
+		close(accepted)
+	}()
+	var ids []string
+	for id := range accepted {
+		if ids = append(ids, id); len(ids) == enough {
+			cluster.Kill(t)
+		}
+	}
+	cluster.Restart(t)
+	for _, id := range ids {
+		run, err := s.Get(t.Context(), "acme", "key-"+id)
+		asked, otherErr := s.Interrupts(t.Context(), "acme", id)
+		if err != nil || otherErr != nil || run.Status != store.Ready || len(asked) != 1 || asked[0].Verdict != store.Approve {
+			t.Errorf("%s was accepted, and is %s with %+v, %v, %v", id, run.Status, asked, err, otherErr)
+		}
+	}
+}
+
 // A server with a synchronous standby acknowledges a commit when the standby has it. A commit whose wait is cancelled is
 // reported as a success, too, but it is gone if the standby takes over.
 func TestSave_CancelledWhileItWaitsForTheStandbyIsNoSuccess(t *testing.T) {

@@ -1,33 +1,45 @@
-// Package postgres keeps checkpoints in PostgreSQL: several replicas may share them, and what was saved survives a crash
-// of the process, of the machine and of the server.
+// Package postgres keeps everything of an executor in PostgreSQL: several replicas may share it, and what was acknowledged survives a
+// crash of the process, of the machine and of the server.
 //
-//	checkpoints, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{})
+//	kept, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{})
 //	if err != nil {
 //		return err
 //	}
-//	defer checkpoints.Close()
+//	defer kept.Close()
 //
 //	key := store.Key{Account: "acme", Run: "demo-1"}
-//	version, err := checkpoints.Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
+//	version, err := kept.Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
 //	...
-//	checkpoint, err := checkpoints.Load(ctx, key)
+//	receipt, err := kept.Decide(ctx, decision)
 //
 // # A call
 //
-// Load, Save and Delete are one statement each, and so one round trip and one transaction. Save compares and sets the version
-// first; the parts are written by the same statement, and only if that has changed a row:
+// A call is one transaction, and in nearly all cases one round trip: its statements go to the server together. A save compares and sets
+// the version first, and writes the parts only if that has changed a row:
 //
 //	replica A ──Save on 7──┐                     ┌──► 8
 //	                       ├──► row of the run ──┤
 //	replica B ──Save on 7──┘   (B waits for A)   └──► store.ErrStale
 //
-// Save returns nil after the server has said that the transaction is committed and on disk (synchronous_commit is on, whatever
-// the server's default). When the connection is lost before that, the outcome is unknown: Save returns an error, and the
-// caller loads again. It is never repeated behind the caller's back. The server may still be at work on a save
-// whose connection was lost; of it and a new one on the same version, one wins.
+// Whoever changes a run locks its row first, by a statement of its own, and judges in the next one, which sees all that the former holder of
+// the lock has done; turn.go says how. What must never be in the book is refused by the database itself (migration/0002_runs.sql): above all an
+// effect without an approve of exactly its interrupt, run and digest.
+//
+// A call returns nil after the server has said that the transaction is committed and on disk (synchronous_commit is on, whatever
+// the server's default). When the connection is lost before that, the outcome is unknown: the call returns an error, and the
+// caller repeats it or, after a Save, loads again. It is never repeated behind the caller's back.
 //
 // A call that waits for a lock gives up after [Config.LockTimeout], one that is at work after [Config.Timeout]; nothing is changed
 // then. A call whose context ends asks the server to stop and waits a moment for its answer, so that the outcome is seldom unknown.
+//
+// # Events and hints
+//
+// The feed of an account has the order of the transactions. An event is shown when no transaction with a lower number is under way any
+// more, in any database of the server: one that stays open for an hour holds up the feed for an hour, and loses nothing. The numbers are
+// the server's. After a dump was restored on another server, give that one higher numbers first (pg_resetwal -x and -e); until then
+// the cursors of followers are refused, or what is new is not shown.
+//
+// Hints go by NOTIFY, after the commit and for many runs at once. A Store listens on a connection of its own from its first Watch on.
 //
 // # The database
 //
@@ -41,5 +53,5 @@
 // What is encrypted is said in the connection string: outside of one machine use sslmode=verify-full.
 //
 // It needs PostgreSQL 13 or newer and is tested on 15. If a standby is to take over without losing what was acknowledged, it has to be
-// synchronous (synchronous_standby_names). A save is then acknowledged when the standby has it, too.
+// synchronous (synchronous_standby_names). A change is then acknowledged when the standby has it, too.
 package postgres

@@ -43,8 +43,11 @@ var (
 	// ErrFull says that the server has no room for the write. Nothing was changed; it will succeed once there is room.
 	ErrFull = errors.New("no space left for the database")
 
-	// ErrTooBig says that a delta is larger than PostgreSQL takes in one message. Nothing was changed.
-	ErrTooBig = errors.New("delta is too big")
+	// ErrTooBig says that something is larger than PostgreSQL takes in one message. Nothing was changed.
+	ErrTooBig = errors.New("too big")
+
+	// ErrAskedElsewhere says that an interrupt of this id was asked by another run of the account. Nothing was changed.
+	ErrAskedElsewhere = errors.New("another run has an interrupt of this id")
 
 	// ErrUnavailable says that the server cannot be reached, is starting or stopping, takes no writes, or that the
 	// connection was lost. Whether a save was applied is unknown.
@@ -100,6 +103,12 @@ func sqlState(err error) string {
 		return pgErr.Code
 	}
 	return ""
+}
+
+// violates says whether the server refused something by a constraint of this name.
+func violates(err error, constraint string) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refusal.ConstraintName == constraint
 }
 
 // isBroken says whether a connection could not be made or was lost.

@@ -21,10 +21,18 @@ func TestMain(m *testing.M) {
 	if connString == "" {
 		os.Exit(pgtest.Main(m))
 	}
-	if err := runChild(connString, os.Getenv(childRun)); err != nil {
+	if err := beChild(connString, os.Getenv(childRun)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// beChild is a replica that saves its run, or, without one, a worker.
+func beChild(connString, run string) error {
+	if run == "" {
+		return workForever(connString, os.Stdout)
+	}
+	return runChild(connString, run)
 }
 
 // runChild is a replica that starts and saves its run.

@@ -1,63 +1,170 @@
 package postgres
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// Nothing that a call does may take longer the more runs there are. The server chooses how it does it, by what it knows of
-// the tables (nothing at first) and of the arguments (nothing once it has a plan for all of them), so it is asked in each situation.
-func TestStatements_ReadNoWholeTable(t *testing.T) {
-	connString := pgtest.New(t)
-	mustOpen(t, connString, Config{})
-	conn := raw(t, connString)
-	mustExec(t, conn, `SET search_path = fermata`,
-		`INSERT INTO checkpoints (account, run, version, updated_at)
-		 SELECT 'acme', convert_to('run ' || n, 'UTF8'), 1, now() FROM generate_series(1, 10000) AS n`,
-		`INSERT INTO checkpoint_parts (checkpoint, name, data)
-		 SELECT c.id, convert_to('part ' || n, 'UTF8'), '{}' FROM checkpoints AS c, generate_series(1, 3) AS n`)
-	for _, statistics := range []string{"without statistics", "with statistics"} {
-		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-			for _, names := range []int{0, 5, 1000} {
-				t.Run(fmt.Sprintf("%s/%s/%d parts", statistics, mode, names), func(t *testing.T) {
-					mustExec(t, conn, `SET plan_cache_mode = `+mode)
-					array := `array_fill('x'::bytea, ARRAY[` + fmt.Sprint(names) + `])`
-					key := `'acme', 'run 77'`
-					wantIndexes(t, conn, loadSQL, key)
-					wantIndexes(t, conn, removeSQL, key)
-					wantIndexes(t, conn, createSQL, key+", "+array+", "+array)
-					wantIndexes(t, conn, advanceSQL, key+", "+array+", "+array+", 1, "+array)
-					wantIndexes(t, conn, `DELETE FROM checkpoint_parts WHERE checkpoint = $1`, `77`) // the cascade
-				})
-			}
-		}
-		mustExec(t, conn, `ANALYZE`)
-	}
+// crowd is a book in which nobody may read everything of a table, of an account or of a run.
+const crowd = `
+INSERT INTO checkpoints (account, run, version, updated_at)
+SELECT 'acme', convert_to('run ' || n, 'UTF8'), 1, now() FROM generate_series(1, 5000) AS n;
+INSERT INTO checkpoint_parts (checkpoint, name, data)
+SELECT c.id, convert_to('part ' || n, 'UTF8'), '{}' FROM checkpoints AS c, generate_series(1, 3) AS n;
+INSERT INTO runs (account, run, state_key, generation, provider, graph, input_digest, status, fence, owner, lease_until, events, created_at, updated_at)
+SELECT 'acme', convert_to('run ' || n, 'UTF8'), convert_to('key ' || n, 'UTF8'), 1, '', '', '', 'running', 1, '', now() + interval '1 year', 3, now() - n * interval '1 s', now()
+FROM generate_series(1, 5000) AS n;
+INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, deadline)
+SELECT account, run, run, 1, '', '', '', 'action', 0, now(), now() + interval '1 year' FROM runs;
+INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at)
+SELECT 'acme', convert_to('long ' || n, 'UTF8'), 'run 77', n + 1, '', '', '', 'action', 0, now() FROM generate_series(1, 5000) AS n;
+INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) SELECT account, 'ann', id, '', run, 'accepted', '', now() FROM interrupts;
+UPDATE interrupts SET state = 'decided', verdict = 'approve', final = action, decided_by = 'ann', via = '', source = 'person', decided_at = now(), resume = id
+WHERE place <> 1 OR sha256(id) < '\x80';
+UPDATE interrupts SET applied = true WHERE state = 'decided' AND sha256(id) < '\xf0';
+INSERT INTO effects (account, interrupt, number, run, digest, target_key, fence, started_at) SELECT account, id, 1, run, final, '', 1, now() FROM interrupts WHERE verdict = 'approve';
+UPDATE effects SET state = 'succeeded', ended_at = now() WHERE interrupt_key < '\xf0';
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, n, 'asked', '', now() FROM runs, generate_series(1, 3) AS n;
+UPDATE runs SET status = 'ready', ready_no = events, owner = NULL, lease_until = NULL WHERE key < '\x55';
+UPDATE runs SET status = 'completed', owner = NULL, lease_until = NULL WHERE key > '\xaa';
+INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), '' FROM generate_series(1, 1000) AS n`
+
+// byConstraints are the questions that foreign keys and triggers ask.
+var byConstraints = map[string]string{
+	"cascade of a checkpoint": `DELETE FROM checkpoint_parts WHERE checkpoint = $1`,
+	"run without questions":   `SELECT FROM interrupts WHERE $1 = run_key FOR KEY SHARE`,
+	"question of a run":       `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
+	"resume without decision": `SELECT FROM interrupts WHERE $1 = resume_key FOR KEY SHARE`,
+	"decision of a resume":    `SELECT FROM resumes WHERE key = $1 FOR KEY SHARE`,
+	"approve without effects": `SELECT FROM effects WHERE $1 = interrupt_key AND $2 = approval FOR KEY SHARE`,
+	"effect of an approve":    `SELECT FROM interrupts WHERE key = $1 AND approval = $2 FOR KEY SHARE`,
+	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,
 }
 
-func wantIndexes(t *testing.T, conn *pgx.Conn, text, args string) {
-	t.Helper()
-	mustExec(t, conn, `DEALLOCATE ALL`, `PREPARE statement AS `+text)
-	rows, err := conn.Query(t.Context(), `EXPLAIN (COSTS off) EXECUTE statement (`+args+`)`, pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
+// inOrder are scans without a condition: they take the first row of an index that holds nothing but what is wanted.
+var inOrder = map[string]string{"nextRunSQL": "runs_ready"}
+
+// narrow is what a scan of an index has to ask for besides the run or the account, which may be long or big; wholeRun are those that want
+// everything of a run.
+var (
+	narrow = map[string]string{"interrupts_of_run": "applied", "effects_of_run": "state", "runs_listed": "created_at", "events_feed": "xid"}
+
+	wholeRun = []string{"interruptsSQL", "effectsSQL", "forgetInterruptsSQL", "forgetEffectsSQL", "run without questions"}
+)
+
+// Nothing that a call does may take longer the more runs there are, or the longer a run is. The server chooses how it does it, by what it
+// knows of the tables: nothing at first, when it makes the plan that a connection then keeps.
+func TestPlans_NoStatementReadsATableAnAccountOrARun(t *testing.T) {
+	connString := pgtest.New(t)
+	s := mustOpen(t, connString, Config{})
+	texts := statements(t)
+	maps.Copy(texts, byConstraints)
+	for _, other := range []string{"countSQL", "sizeSQL", "notifySQL", "nowSQL"} { // of no table, or of all of it
+		delete(texts, other)
+	}
+	check := func(when string) {
+		conn, err := s.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		t.Run(when, func(t *testing.T) {
+			for _, name := range slices.Sorted(maps.Keys(texts)) {
+				for _, scan := range explain(t, conn, texts[name]) {
+					if !scan.cheap(name) {
+						t.Errorf("%s has %s in the plan of\n%s", name, scan, texts[name])
+					}
+				}
+			}
+		})
+	}
+	check("of empty tables")
+	if _, err := s.pool.Exec(t.Context(), crowd, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(plan) == 0 {
-		t.Fatalf("no plan: %v", err)
+	check("without statistics")
+	mustExec(t, raw(t, connString), `SET search_path = fermata`, `ANALYZE`)
+	check("with statistics")
+}
+
+// scan is a node of a plan that reads a table.
+type scan struct {
+	Type      string `json:"Node Type"`
+	Table     string `json:"Relation Name"`
+	Index     string `json:"Index Name"`
+	Condition string `json:"Index Cond"`
+	Plans     []scan
+}
+
+func (s scan) String() string {
+	return strings.Join(strings.Fields(fmt.Sprint(s.Type, " ", s.Table, " ", s.Index, " ", s.Condition)), " ")
+}
+
+// cheap says whether a node reads few rows, however many there are.
+func (s scan) cheap(statement string) bool {
+	switch {
+	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // whose index is another node
+		return true
+	case s.Index != "" && s.Index == inOrder[statement]:
+		return true
+	case !strings.Contains(s.Condition, narrow[s.Index]):
+		return slices.Contains(wholeRun, statement)
 	}
-	for _, line := range plan {
-		if strings.Contains(line, "Seq Scan") {
-			t.Errorf("plan of %s\n%s", text, strings.Join(plan, "\n"))
-			return
+	return s.Condition != ""
+}
+
+// explain returns all nodes of the plan for any arguments.
+func explain(t *testing.T, conn *pgxpool.Conn, text string) (scans []scan) {
+	t.Helper()
+	args := make([]string, parameters(text))
+	for i := range args {
+		args[i] = "NULL"
+	}
+	execute := `EXECUTE statement`
+	if len(args) > 0 {
+		execute += ` (` + strings.Join(args, ", ") + `)`
+	}
+	for _, command := range []string{`DEALLOCATE ALL`, `PREPARE statement AS ` + text} {
+		if _, err := conn.Exec(t.Context(), command, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%v in\n%s", err, command)
+			return nil
 		}
 	}
-	if !strings.Contains(text, "INSERT INTO checkpoints") && !strings.Contains(strings.Join(plan, "\n"), "Index") {
-		t.Errorf("no index in the plan of %s\n%s", text, strings.Join(plan, "\n"))
+	var plan string
+	if err := conn.QueryRow(t.Context(), `EXPLAIN (FORMAT JSON) `+execute, pgx.QueryExecModeSimpleProtocol).Scan(&plan); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
 	}
+	var roots []struct{ Plan scan }
+	if err := json.Unmarshal([]byte(plan), &roots); err != nil || len(roots) != 1 {
+		t.Fatalf("%v in\n%s", err, plan)
+	}
+	var walk func(scan)
+	walk = func(node scan) {
+		scans = append(scans, node)
+		for _, child := range node.Plans {
+			walk(child)
+		}
+	}
+	walk(roots[0].Plan)
+	return scans
+}
+
+// parameters is how many a statement has.
+func parameters(text string) (count int) {
+	for _, found := range regexp.MustCompile(`\$(\d+)`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(found[1])
+		count = max(count, n)
+	}
+	return count
 }

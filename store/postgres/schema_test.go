@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -29,21 +30,31 @@ func mustMigrations(t *testing.T) []migration {
 	return steps
 }
 
-// catalog lists what makes up the schema: tables with their options, columns, constraints and indexes.
+// catalog lists what makes up the schema: tables with their options, columns, constraints, indexes, sequences, domains, triggers and
+// functions.
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `
 SELECT format('table %s %s', c.relname, c.reloptions) FROM pg_class AS c
 WHERE c.relnamespace = 'fermata'::regnamespace AND c.relkind = 'r'
 UNION ALL
-SELECT format('column %s.%s %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated,
-    pg_get_expr(d.adbin, d.adrelid))
+SELECT format('column %s.%s %s %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated,
+    a.attstorage, pg_get_expr(d.adbin, d.adrelid))
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relnamespace = 'fermata'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT format('constraint %s %s', conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace = 'fermata'::regnamespace
 UNION ALL
 SELECT indexdef FROM pg_indexes WHERE schemaname = 'fermata'
+UNION ALL
+SELECT format('sequence %s %s', relname, relpersistence) FROM pg_class WHERE relnamespace = 'fermata'::regnamespace AND relkind = 'S'
+UNION ALL
+SELECT format('domain %s %s', typname, typbasetype::regtype) FROM pg_type WHERE typnamespace = 'fermata'::regnamespace AND typtype = 'd'
+UNION ALL
+SELECT pg_get_triggerdef(t.oid) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+WHERE c.relnamespace = 'fermata'::regnamespace AND NOT t.tgisinternal
+UNION ALL
+SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'fermata'::regnamespace
 ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +93,7 @@ func TestMigrate_FromEachVersion(t *testing.T) {
 			if diff := cmp.Diff(want, catalog(t, raw(t, connString))); diff != "" {
 				t.Errorf("the schema differs from a new one (-new +migrated):\n%s", diff)
 			}
-			if version > 0 {
-				wantOldRows(t, s)
-			}
+			wantOldRows(t, s, version)
 			if _, err := s.Save(t.Context(), store.Key{Run: "new"}, 0, putRun("x")); err != nil {
 				t.Error(err)
 			}
@@ -92,8 +101,25 @@ func TestMigrate_FromEachVersion(t *testing.T) {
 	}
 }
 
-// wantOldRows looks for what stands in testdata.
-func wantOldRows(t *testing.T, s *Store) {
+// wantOldRows looks for what stands in testdata of this version.
+func wantOldRows(t *testing.T, s *Store, version int) {
+	t.Helper()
+	if version >= 1 {
+		wantOldCheckpoints(t, s)
+	}
+	if version >= 2 {
+		wantOldRuns(t, s, version)
+	}
+	want := "anew"
+	if version >= 4 {
+		want = "value"
+	}
+	if kept, err := s.Once(t.Context(), "name", []byte("anew")); err != nil || string(kept) != want {
+		t.Errorf("kept is %q, %v; want %q", kept, err, want)
+	}
+}
+
+func wantOldCheckpoints(t *testing.T, s *Store) {
 	t.Helper()
 	kept := map[string][]byte{"run": []byte("kept"), "\x00\xfe": {}, "node/é": []byte("{\x00\xff}")}
 	for key, want := range map[store.Key]store.Checkpoint{
@@ -104,8 +130,42 @@ func wantOldRows(t *testing.T, s *Store) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Load(%q): %v, (-want +got):\n%s", key, err, diff)
 		}
+		index, err := s.Index(t.Context(), key)
+		if err != nil || index.Version != want.Version || len(index.Digests) != len(want.Parts) {
+			t.Errorf("Index(%q): %+v, %v", key, index, err)
+		}
+		for name, data := range want.Parts {
+			if index.Digests[name] != sha256.Sum256(data) {
+				t.Errorf("the digest of %q is %x", name, index.Digests[name])
+			}
+		}
 	}
 	mustSave(t, s, 3, "goes on")
+}
+
+// wantOldRuns goes on with a run that was parked.
+func wantOldRuns(t *testing.T, s *Store, version int) {
+	t.Helper()
+	history, err := s.History(t.Context(), "acme", "demo-1")
+	if err != nil || history.Run.Status != store.Parked || string(history.Run.Ref) != "sealed ref" || len(history.Interrupts) != 3 ||
+		history.Interrupts[0].By != "ann" || len(history.Resumes) != 2 || len(history.Effects) != 1 || version > 2 && len(history.Events) != 6 {
+		t.Errorf("history %+v, %v", history, err)
+	}
+	if run, err := s.Retry(t.Context(), "acme", "key"); err != nil || run.ID != "demo-1" {
+		t.Errorf("Retry: %+v, %v", run, err)
+	}
+	lease := claim(t, s, "demo-1")
+	line, begun, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action"})
+	if err != nil || begun || line.State != store.Started {
+		t.Errorf("Begin: %+v, %t, %v", line, begun, err)
+	}
+	rest(t, s, lease, []string{"yes"}, "open", "new")
+	if events, err := s.Events(t.Context(), "acme", "demo-1", 6, 0); err != nil || len(events) != 2 || events[0].Interrupt != "new" {
+		t.Errorf("events %+v, %v", events, err)
+	}
+	if over, err := s.Get(t.Context(), "\x00\xff", "\x00"); err != nil || over.Status != store.Completed || string(over.Outcome) != "sealed outcome" {
+		t.Errorf("run %+v, %v", over, err)
+	}
 }
 
 func TestMigrate_ReplicasThatStartAtOnce(t *testing.T) {
@@ -303,10 +363,42 @@ func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
 	wantRun(t, s, 1, "kept")
 }
 
+// A replica that is killed in the middle leaves nothing behind, and the next one does the work.
+func TestMigrate_KilledHalfWay(t *testing.T) {
+	connString, conn := made(t)
+	steps := mustMigrations(t)
+	more := append(slices.Clone(steps),
+		newMigration("next.sql", "CREATE TABLE extra (x integer)"), newMigration("after.sql", "SELECT pg_advisory_xact_lock(77);\nCREATE TABLE more (x integer)"))
+	mustExec(t, conn, `SELECT pg_advisory_lock(77)`)
+	opened := make(chan error)
+	go func() {
+		_, err := open(t.Context(), connString, patient, more)
+		opened <- err
+	}()
+	waitFor(t, conn, waiting)
+	mustExec(t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+	if err := <-opened; !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("open: %v; want ErrUnavailable", err)
+	}
+	mustOpen(t, connString, Config{}) // by a build that does not know them: nothing is there of them
+	mustExec(t, conn, `SELECT pg_advisory_unlock(77)`)
+	s, err := open(t.Context(), connString, Config{}, more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wantRun(t, s, 1, "kept")
+	mustExec(t, conn, `SELECT FROM fermata.extra, fermata.more`)
+}
+
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
 func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	released := []string{
 		"37ad19cd14c7f42cf33976c9555e6c1c17676eed53039c6d4d9440327d732303",
+		"fa77b0888f75590b8f9aa339fdf6849e014e4cfe955a2d18a507afdd02195ce5",
+		"46fde05821e538f3075e284b4d1e56a6db3d3e7d06aef5caafcb9940d7f95356",
+		"315668b60cc46f2c2c327e4bf19b91fc54ef45c1d1ec43d021da662dbc9ac411",
+		"faf8f6143f00bce7c3d84186f3c3195eb2c8fcd11754508b88efecd973cc21d4",
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -14,13 +15,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Checkpoints = (*Store)(nil)
+var _ store.Indexed = (*Store)(nil)
 
-// Store keeps checkpoints in a PostgreSQL database. Open makes one; all methods may be called at once from any goroutine.
+// Store keeps runs, events and checkpoints in a PostgreSQL database. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
 	name   string // database and schema, for errors
 	pool   *pgxpool.Pool
 	limit  time.Duration // of a whole call
+	hints  *hints
 	closed atomic.Bool
 }
 
@@ -56,6 +58,7 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 		name:  cmp.Or(poolConfig.ConnConfig.Database, poolConfig.ConnConfig.User) + "." + config.Schema,
 		pool:  pool,
 		limit: 2 * config.Timeout,
+		hints: newHints(config.Schema, rand.Text()),
 	}
 	if err := migrate(ctx, pool, config, steps); err != nil {
 		pool.Close()
@@ -68,6 +71,7 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 // seconds. Later calls of other methods fail with [ErrClosed]; a second Close does nothing.
 func (s *Store) Close() error {
 	s.closed.Store(true)
+	s.hints.close()
 	s.pool.Close()
 	return nil
 }
@@ -105,11 +109,16 @@ func (s *Store) write(ctx context.Context, work func(*pgxpool.Conn) error) error
 	return nil
 }
 
+// known are the errors by which the ports tell their callers what to do; they come as they are.
+var known = []error{
+	store.ErrNotFound, store.ErrStale, store.ErrKey, store.ErrExists, store.ErrFenced, store.ErrReused, store.ErrNotApproved, store.ErrAlive,
+}
+
 // fail turns what went wrong into what the caller is told.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
-	for _, known := range []error{store.ErrNotFound, store.ErrStale, store.ErrKey} {
-		if errors.Is(err, known) {
-			return known
+	for _, told := range known {
+		if errors.Is(err, told) {
+			return told
 		}
 	}
 	if s.closed.Load() {

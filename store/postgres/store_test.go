@@ -14,7 +14,6 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 var demo = store.Key{Account: "acme", Run: "demo-1"}
@@ -72,17 +71,6 @@ func wantRun(t testing.TB, s *Store, version int64, text string) {
 	if checkpoint.Version != version || string(checkpoint.Parts["run"]) != text {
 		t.Fatalf("stored version %d, run %q; want %d, %q", checkpoint.Version, checkpoint.Parts["run"], version, text)
 	}
-}
-
-// Each test of the suite has a schema of its own in one database, which is also what the suite is run for.
-func TestCheckpoints(t *testing.T) {
-	t.Parallel()
-	connString := pgtest.New(t)
-	schemas := 0
-	storetest.Checkpoints(t, func(t *testing.T) store.Checkpoints {
-		schemas++
-		return mustOpen(t, connString, Config{Schema: fmt.Sprintf("suite %d", schemas)})
-	})
 }
 
 func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {
@@ -216,15 +204,23 @@ func TestSave_LargeDelta(t *testing.T) {
 	}
 }
 
-func TestSave_TooBig(t *testing.T) {
+// Nothing is sent that the server could not take. The parts share their bytes, so that no memory is touched.
+func TestTooBig(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
 	megabyte := make([]byte, 1_000_000)
 	var delta store.Delta
-	for i := range maxDelta / len(megabyte) {
+	for i := range maxBatch / len(megabyte) {
 		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint(i), Data: megabyte})
 	}
-	if err := check(demo, delta); !errors.Is(err, ErrTooBig) {
-		t.Errorf("check: %v; want ErrTooBig", err)
+	if _, err := s.Save(t.Context(), demo, 0, delta); !errors.Is(err, ErrTooBig) {
+		t.Errorf("Save: %v; want ErrTooBig", err)
 	}
+	run := newRun("r")
+	run.Input = make([]byte, maxBatch+1)
+	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
+		t.Errorf("Create: %v; want ErrTooBig", err)
+	}
+	begin(t, s, "r")
 }
 
 // The port forbids a name in both lists and says nothing of one that stands twice. The other stores delete first and let the last

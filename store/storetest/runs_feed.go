@@ -37,8 +37,8 @@ func testFeed(t *testing.T, h *house) {
 				}
 				break
 			}
-			if len(list) > limit {
-				t.Fatalf("a page of %d has %d", limit, len(list))
+			if len(list) > limit || len(got) > len(want) {
+				t.Fatalf("a page of %d has %d, after %q", limit, len(list), got)
 			}
 			for _, e := range list {
 				got = append(got, e.Run+" "+told(e))
@@ -72,6 +72,7 @@ func testFeedCursor(t *testing.T, h *house) {
 func testFeedWriters(t *testing.T, h *house) {
 	const writers, rounds = 6, 8
 	var wg sync.WaitGroup
+	defer wg.Wait() // also if the test fails
 	var writing atomic.Int64
 	writing.Store(writers)
 	for n := range writers {
@@ -91,7 +92,9 @@ func testFeedWriters(t *testing.T, h *house) {
 		for {
 			list, next := h.feed(after, 7)
 			for _, e := range list {
-				seen[e.Run] = append(seen[e.Run], fmt.Sprint(e.Number, told(e)))
+				if seen[e.Run] = append(seen[e.Run], fmt.Sprint(e.Number, told(e))); len(seen[e.Run]) > 6 {
+					t.Fatalf("the feed has %q of %s", seen[e.Run], e.Run)
+				}
 			}
 			if after = next; len(list) == 0 {
 				break

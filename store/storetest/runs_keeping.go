@@ -136,9 +136,14 @@ func testForgetOthers(t *testing.T, h *house) {
 	lease, err := h.store.Create(h.ctx(), next)
 	h.must(err)
 	foreign := newRun("r")
-	foreign.Account = "elsewhere"
-	_, err = h.store.Create(h.ctx(), foreign)
+	foreign.Account = "elsewhere" // everything is called the same there
+	theirs, err := h.store.Create(h.ctx(), foreign)
 	h.must(err)
+	_, _, err = h.store.Begin(h.ctx(), theirs, allowed("r-1", 1))
+	h.must(err)
+	word := approve("r", "r", "r-1")
+	word.Account = "elsewhere"
+	h.gets(word, store.AlreadyDecided)
 	mustSave(t, h.store, store.Key{Account: "elsewhere", Run: "r"}, 0, parts{"state": "theirs"}.delta())
 	other, elsewhere := h.history("acme", "other"), h.history("elsewhere", "r")
 
@@ -302,7 +307,8 @@ func testVacuum(t *testing.T, h *house) {
 	h.must(h.store.Forget(h.ctx(), "acme", "gone"))
 	before := h.history("acme", "kept")
 	var wg sync.WaitGroup
-	wg.Go(func() { // while others use it
+	defer wg.Wait() // also if the test fails
+	wg.Go(func() {  // while others use it
 		for n := range 5 {
 			if err := writeSome(h.ctx(), h.store, fmt.Sprint("w", n)); err != nil {
 				t.Error(err)

@@ -24,8 +24,8 @@ func (h *house) reseal(limit int, fn func(store.Sealed) ([]byte, error)) {
 		if next == "" {
 			return
 		}
-		if next == after {
-			h.t.Fatalf("it goes on at %q for ever", next)
+		if next == after { // or it would go on for ever
+			h.t.Fatalf("from %q it goes on at %q", after, next)
 		}
 		after = next
 	}
@@ -192,6 +192,7 @@ func testResealChanged(t *testing.T, h *house) {
 func testResealRace(t *testing.T, h *house) {
 	const writers, rounds = 4, 8
 	var wg sync.WaitGroup
+	defer wg.Wait() // also if the test fails
 	for n := range writers {
 		id := fmt.Sprint("r", n)
 		lease, key := h.begin(id), store.Key{Account: "acme", Run: id}

@@ -35,6 +35,10 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Watch_EndsWithItsContext", testWatchEnds},
 		{"Watch_ASlowWatcherStopsNobody", testWatchSlow},
 
+		{"Asked_TheOldestFirstInPages", testAsked},
+		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
+		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
+
 		{"Finished_TheLongestOverFirst", testFinished},
 		{"Forget_LeavesNothingOfARun", testForget},
 		{"Forget_LeavesEverythingOfOthers", testForgetOthers},

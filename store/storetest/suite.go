@@ -2,9 +2,12 @@
 //
 // An implementation runs the suite:
 //
-//	func TestCheckpoints(t *testing.T) {
-//		storetest.Checkpoints(t, func(t *testing.T) store.Checkpoints { return memory.New() })
+//	func TestStore(t *testing.T) {
+//		storetest.Store(t, func(t *testing.T) store.Store { return memory.NewRuns(nil) })
 //	}
+//
+// One that keeps only a part of it runs that part: [Checkpoints], [Runs]. [Reference] compares a store with the one in memory, in
+// random histories.
 //
 // Code that uses a store is tested against one that fails at a chosen moment ([Faulty]). A crash at every possible save:
 //

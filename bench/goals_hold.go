@@ -1,0 +1,30 @@
+package main
+
+import "fmt"
+
+// judge says whether the scenarios hold/… came out as they should. Times of a quick run mean nothing, and sizes of a few runs neither.
+func (h holdReport) judge(quick bool) (verdicts []verdict) {
+	if quick {
+		return nil
+	}
+	for _, row := range h.Rows {
+		verdicts = append(verdicts, row.fastEnough(sideBare, 0.4, "40 % of bare SQL", percent), row.fastEnough(sideLangGraph, 20, "20 × LangGraph", multiple))
+	}
+	for _, s := range h.Sizes {
+		v := verdict{Goal: fmt.Sprintf("hold/%s: at most 1/5 of LangGraph's bytes on disk", s.Ground)}
+		if ratio, ok := s.ratio(); ok {
+			v.Judged, v.Met, v.Measured = true, ratio <= 0.2, fraction(ratio, true)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// fastEnough: at least so many times as many operations per second as another side.
+func (r holdRow) fastEnough(other string, factor float64, words string, write func(float64, bool) string) verdict {
+	v := verdict{Goal: fmt.Sprintf("%s, %s: at least %s", r.Name, r.Act, words)}
+	if ratio, ok := r.times(other); ok {
+		v.Judged, v.Met, v.Measured = true, ratio >= factor, write(ratio, true)
+	}
+	return v
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/store"
+)
+
+// bare plays the script in plain SQL: no engine, no sealing, no look at anything twice. What a program that promises the same cannot do
+// without is there: the conditions of each change, and the two reads of a decision (what waits, and the checkpoint to go on from).
+type bare struct {
+	script *script
+	sql    player
+}
+
+// player is one database's SQL. A change whose condition does not hold is errRefused.
+type player interface {
+	create(ctx context.Context, p *part, n store.NewRun) error
+	save(ctx context.Context, p *part, base int64, delta store.Delta) error
+	rest(ctx context.Context, p *part, rest store.Rest) error
+	decide(ctx context.Context, p *part, d store.Decision) error
+	claim(ctx context.Context, p *part, claim store.Claim) error
+	// find fills in what waits under a state key.
+	find(ctx context.Context, p *part) error
+	close() error
+}
+
+var errRefused = errors.New("the database refused: somebody else has changed the run")
+
+// part is one run of the script, under names of its own.
+type part struct {
+	key, run, interrupt string
+	fence               int64
+	events              int64 // it has so many
+	checkpoint          int64 // the id of its checkpoint, where it has one
+	version             int64 // that the checkpoint had when the run was claimed
+	bytes               int   // that it had then
+}
+
+func (b *bare) start(ctx context.Context, key string) error {
+	p := &part{key: key, run: ident.Random("run"), interrupt: ident.Random("int"), fence: 1}
+	return b.play(ctx, p, b.script.start)
+}
+
+func (b *bare) decide(ctx context.Context, key string) error {
+	p := &part{key: key}
+	if err := b.sql.find(ctx, p); err != nil {
+		return err
+	}
+	if err := b.play(ctx, p, b.script.decide); err != nil {
+		return err
+	}
+	if p.version == 0 || p.bytes == 0 {
+		return errors.New("there was no checkpoint to go on from")
+	}
+	return nil
+}
+
+func (b *bare) close() error { return b.sql.close() }
+
+func (b *bare) play(ctx context.Context, p *part, steps []stage) error {
+	for _, one := range steps {
+		if err := b.playOne(ctx, p, one); err != nil {
+			return fmt.Errorf("%T: %w", one, err)
+		}
+	}
+	return nil
+}
+
+func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
+	switch one := one.(type) {
+	case creates:
+		return b.sql.create(ctx, p, one.run)
+	case saves:
+		return b.sql.save(ctx, p, one.base, b.renamed(p, one.delta))
+	case rests:
+		if len(one.rest.Open) > 1 || len(one.rest.Applied) > 1 || len(one.rest.Open)+len(one.rest.Applied) != 1 {
+			return errors.New("the script asks or applies something else than one question: bare SQL has to learn that first")
+		}
+		return b.sql.rest(ctx, p, one.rest)
+	case decides:
+		return b.sql.decide(ctx, p, one.decision)
+	case claims:
+		return b.sql.claim(ctx, p, one.claim)
+	}
+	return fmt.Errorf("bare SQL does not know the step %T", one)
+}
+
+// renamed is a delta with the names that the parts of this run have.
+func (b *bare) renamed(p *part, delta store.Delta) store.Delta {
+	own := store.Delta{Put: make([]store.Part, len(delta.Put)), Delete: make([]string, len(delta.Delete))}
+	for i, put := range delta.Put {
+		own.Put[i] = store.Part{Name: strings.ReplaceAll(put.Name, b.script.interrupt, p.interrupt), Data: put.Data}
+	}
+	for i, name := range delta.Delete {
+		own.Delete[i] = strings.ReplaceAll(name, b.script.interrupt, p.interrupt)
+	}
+	return own
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/postgres"
+)
+
+// The SQL of one run, on the tables of store/postgres. Each transaction is one statement, and goes to the server in one round trip. $1 is the
+// key of the run, where there is one.
+const (
+	pgCreate = `
+WITH created AS (
+    INSERT INTO runs (account, run, state_key, generation, provider, graph, input, input_digest, status, fence, owner, lease_until, events, created_at, updated_at)
+    VALUES ($1, $2, $3, 1, $4, $5, $6, $7, 'running', 1, $8, now() + $9 * interval '1 microsecond', 1, now(), now())
+    RETURNING account, run
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', now() FROM created`
+
+	pgOwner = `owner AS (SELECT key FROM runs WHERE key = $1 AND fence = $2 AND status = 'running' FOR NO KEY UPDATE)`
+
+	pgSaveFirst = `
+WITH ` + pgOwner + `, c AS (
+    INSERT INTO checkpoints (account, run, version, updated_at) SELECT $3, $4, 1, now() FROM owner RETURNING id
+)
+INSERT INTO checkpoint_parts (checkpoint, name, data)
+SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($5::bytea[], $6::bytea[]) AS p (name, data)
+RETURNING checkpoint`
+
+	pgSaveNext = `
+WITH ` + pgOwner + `, c AS (
+    UPDATE checkpoints AS c SET version = version + 1, updated_at = now() FROM owner WHERE c.id = $3 AND c.version = $4 RETURNING c.id
+), gone AS (
+    DELETE FROM checkpoint_parts AS p USING c, unnest($7::bytea[]) AS dropped (name) WHERE p.checkpoint = c.id AND p.digest = sha256(dropped.name)
+)
+INSERT INTO checkpoint_parts (checkpoint, name, data)
+SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($5::bytea[], $6::bytea[]) AS p (name, data)
+ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
+RETURNING checkpoint`
+
+	// $5 is how many questions are asked.
+	pgRested = `r AS (
+    UPDATE runs SET status = $3, outcome = $4, attempts = 0, owner = NULL, lease_until = NULL, updated_at = now(),
+           places = places + $5, events = events + $5 + 1
+    WHERE key = $1 AND fence = $2 AND status = 'running'
+    RETURNING account, run, events
+)`
+
+	pgRestWaiting = `
+WITH ` + pgRested + `, asked AS (
+    INSERT INTO interrupts (account, run, id, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
+    SELECT account, run, $6, 1, $7, $8, $9, $10, $11, $12, $13, now(), now() + $14 * interval '1 microsecond' FROM r
+)
+INSERT INTO events (account, run, number, kind, interrupt, at)
+SELECT account, run, events - 2 + n, kind, interrupt, now() FROM r CROSS JOIN (VALUES (1, 'asked', $6), (2, $3, '')) AS e (n, kind, interrupt)`
+
+	pgRestOver = `
+WITH ` + pgRested + `, applied AS (
+    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $6 AND i.state = 'decided' AND NOT i.applied
+), told AS (
+    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $7 AND p.outcome IS NULL
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, $3, '', now() FROM r`
+
+	pgFind = `
+SELECT r.run, i.id FROM runs AS r JOIN interrupts AS i ON i.run_key = r.key
+WHERE r.handle = $1 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND NOT i.applied AND i.state = 'pending'`
+
+	pgDecide = `
+WITH receipt AS (
+    INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ($2, $3, $4, $5, $6, 'accepted', '', now())
+    ON CONFLICT (key) DO NOTHING RETURNING run
+), r AS (
+    UPDATE runs SET status = 'ready', ready_no = nextval('ready_numbers'), events = events + 1, updated_at = now()
+    FROM receipt WHERE key = $1 AND status = 'waiting'
+    RETURNING runs.account, runs.run, events
+), decided AS (
+    UPDATE interrupts AS i SET state = 'decided', verdict = $8, final = $9, answer = $10, decided_by = $3, via = $11, source = 'person', resume = $4, decided_at = now()
+    FROM r WHERE i.key = $7 AND i.state = 'pending' AND (i.deadline IS NULL OR i.deadline > now())
+    RETURNING i.id
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT r.account, r.run, r.events, 'decided', d.id, now() FROM r CROSS JOIN decided AS d`
+
+	pgClaim = `
+UPDATE runs SET status = 'running', fence = fence + 1, owner = $2, lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
+WHERE key = $1 AND status = 'ready' RETURNING fence`
+
+	pgLoad = `
+SELECT c.id, c.version, p.data FROM checkpoints AS c JOIN checkpoint_parts AS p ON p.checkpoint = c.id WHERE c.digest = $1`
+)
+
+// barePostgres plays on a database, over as many connections as the store has, with the store's settings.
+type barePostgres struct {
+	pool    *pgxpool.Pool
+	account []byte
+}
+
+// poolSize is the store's default; node-postgres has the same.
+const poolSize = 10
+
+func newBarePostgres(ctx context.Context, connString string) (*barePostgres, error) {
+	made, err := postgres.Open(ctx, connString, postgres.Config{}) // with its tables
+	if err != nil {
+		return nil, err
+	}
+	if err := made.Close(); err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = poolSize
+	for name, value := range map[string]string{
+		"search_path": "fermata", "synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &barePostgres{pool: pool, account: []byte(benchAccount)}, nil
+}
+
+func (b *barePostgres) close() error {
+	b.pool.Close()
+	return nil
+}
+
+// digest is the key of a row by what names it.
+func (b *barePostgres) digest(names ...string) []byte {
+	sum := sha256.Sum256(b.account)
+	all := slices.Clone(sum[:])
+	for _, name := range names {
+		sum := sha256.Sum256([]byte(name))
+		all = append(all, sum[:]...)
+	}
+	sum = sha256.Sum256(all)
+	return sum[:]
+}
+
+// exec runs a statement that has to change something.
+func (b *barePostgres) exec(ctx context.Context, text string, values ...any) error {
+	tag, err := b.pool.Exec(ctx, text, values...)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = errRefused
+	}
+	return err
+}
+
+func (b *barePostgres) create(ctx context.Context, p *part, n store.NewRun) error {
+	return b.exec(ctx, pgCreate, b.account, []byte(p.run), []byte(p.key), []byte(n.Provider), []byte(n.Graph), n.Input, []byte(n.InputDigest),
+		[]byte(n.Owner), n.Lease.Microseconds())
+}
+
+func (b *barePostgres) save(ctx context.Context, p *part, base int64, delta store.Delta) error {
+	names, data, gone := make([][]byte, len(delta.Put)), make([][]byte, len(delta.Put)), make([][]byte, len(delta.Delete))
+	for i, put := range delta.Put {
+		names[i], data[i] = []byte(put.Name), put.Data
+	}
+	for i, name := range delta.Delete {
+		gone[i] = []byte(name)
+	}
+	key := b.digest(p.run)
+	var row pgx.Row
+	if base == 0 {
+		row = b.pool.QueryRow(ctx, pgSaveFirst, key, p.fence, b.account, []byte(p.run), names, data)
+	} else {
+		row = b.pool.QueryRow(ctx, pgSaveNext, key, p.fence, p.checkpoint, base, names, data, gone)
+	}
+	err := row.Scan(&p.checkpoint)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errRefused
+	}
+	return err
+}
+
+func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error {
+	key := b.digest(p.run)
+	for _, n := range rest.Open {
+		return b.exec(ctx, pgRestWaiting, key, p.fence, rest.Status, rest.Outcome, 1, []byte(p.interrupt), []byte(n.Address), []byte(n.Kind),
+			n.Data, n.Schema, []byte(n.Shown), []byte(n.Action), int64(n.Timeout), n.Timeout.Microseconds())
+	}
+	return b.exec(ctx, pgRestOver, key, p.fence, rest.Status, rest.Outcome, 0, b.digest(p.interrupt), b.digest(benchActor, p.key))
+}
+
+func (b *barePostgres) find(ctx context.Context, p *part) error {
+	var run, interrupt []byte
+	err := b.pool.QueryRow(ctx, pgFind, b.digest(p.key)).Scan(&run, &interrupt)
+	p.run, p.interrupt = string(run), string(interrupt)
+	return err
+}
+
+func (b *barePostgres) decide(ctx context.Context, p *part, d store.Decision) error {
+	answer := d.Answers[0]
+	return b.exec(ctx, pgDecide, b.digest(p.run), b.account, []byte(d.Actor), []byte(p.key), []byte(d.Body), []byte(p.run), b.digest(p.interrupt),
+		answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Via))
+}
+
+// claim takes the run and loads its checkpoint, in one round trip.
+func (b *barePostgres) claim(ctx context.Context, p *part, claim store.Claim) error {
+	var batch pgx.Batch
+	key := b.digest(p.run)
+	batch.Queue(pgClaim, key, []byte(claim.Owner), claim.Lease.Microseconds()).QueryRow(func(row pgx.Row) error { return row.Scan(&p.fence) })
+	batch.Queue(pgLoad, key).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var data []byte
+			if err := rows.Scan(&p.checkpoint, &p.version, &data); err != nil {
+				return err
+			}
+			p.bytes += len(data)
+		}
+		return rows.Err()
+	})
+	return b.pool.SendBatch(ctx, &batch).Close()
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+// ground is a kind of database: a disk for SQLite's files, or a PostgreSQL server.
+type ground interface {
+	name() string
+	version(ctx context.Context) (string, error)
+	// room returns the path or the connection string of a new, empty database.
+	room() (place string, err error)
+	// open opens our store there.
+	open(ctx context.Context, place string) (keptStore, error)
+	// play plays bare SQL there, on the tables of our store.
+	play(ctx context.Context, place string, s *script) (player, error)
+	// fill makes copies of a run that waits there, until there are so many.
+	fill(ctx context.Context, place string, t *template, runs int) error
+	// size is how many bytes a database takes, after the room of what was deleted or written again was made free for others.
+	size(ctx context.Context, place string) (int64, error)
+	// cpuTime is what the server has used so far; a file has none.
+	cpuTime() (time.Duration, error)
+	close() error
+}
+
+// keptStore is a store that can be closed.
+type keptStore interface {
+	store.Store
+	Close() error
+}
+
+const (
+	onSQLite   = "sqlite"
+	onPostgres = "postgres"
+)
+
+// newGround finds a ground by its name.
+func newGround(ctx context.Context, name string) (ground, error) {
+	if name == onPostgres {
+		s, err := startServer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return postgresGround{s}, nil
+	}
+	dir, err := os.MkdirTemp("", "fermata-bench-")
+	if err != nil {
+		return nil, err
+	}
+	return &sqliteGround{dir: dir}, nil
+}
+
+// sqliteGround is a directory.
+type sqliteGround struct {
+	dir   string
+	files int
+}
+
+func (g *sqliteGround) name() string                    { return onSQLite }
+func (g *sqliteGround) cpuTime() (time.Duration, error) { return 0, nil }
+func (g *sqliteGround) close() error                    { return os.RemoveAll(g.dir) }
+
+func (g *sqliteGround) version(ctx context.Context) (text string, err error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, `SELECT 'SQLite ' || sqlite_version()`).Scan(&text)
+	return text, err
+}
+
+func (g *sqliteGround) room() (string, error) {
+	g.files++
+	return filepath.Join(g.dir, "runs-"+strconv.Itoa(g.files)+".db"), nil
+}
+
+func (g *sqliteGround) open(_ context.Context, place string) (keptStore, error) {
+	return sqlite.Open(place)
+}
+
+func (g *sqliteGround) play(ctx context.Context, place string, s *script) (player, error) {
+	return newBareSQLite(ctx, place, s)
+}
+
+func (g *sqliteGround) size(ctx context.Context, place string) (int64, error) {
+	db, err := openSQLite(place)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	var bytes int64
+	err = db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&bytes)
+	return bytes, err
+}
+
+// postgresGround is a server.
+type postgresGround struct{ *server }
+
+func (g postgresGround) name() string          { return onPostgres }
+func (g postgresGround) room() (string, error) { return g.database() }
+
+func (g postgresGround) version(ctx context.Context) (text string, err error) {
+	place, err := g.room()
+	if err != nil {
+		return "", err
+	}
+	conn, err := pgx.Connect(ctx, place)
+	if err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version')`).Scan(&text)
+	return text, errors.Join(err, conn.Close(ctx))
+}
+
+func (g postgresGround) open(ctx context.Context, place string) (keptStore, error) {
+	return postgres.Open(ctx, place, postgres.Config{MaxConns: poolSize})
+}
+
+func (g postgresGround) play(ctx context.Context, place string, _ *script) (player, error) {
+	return newBarePostgres(ctx, place)
+}
+
+func (g postgresGround) size(ctx context.Context, place string) (int64, error) {
+	conn, err := g.superuser(ctx, place)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `VACUUM`); err != nil {
+		return 0, err
+	}
+	var bytes int64
+	err = conn.QueryRow(ctx, `
+SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')`).Scan(&bytes)
+	return bytes, err
+}

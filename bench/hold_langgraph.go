@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// langGraph is LangGraph JS in a Node process of its own; langgraph/review.mjs says what is spoken.
+type langGraph struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	stderr  *bytes.Buffer
+	version string
+}
+
+// langGraphOrder is one line to the process, and langGraphReply one from it.
+type langGraphOrder struct {
+	Saver   string `json:"saver,omitempty"`
+	Place   string `json:"place,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Act     act    `json:"act,omitempty"`
+	Callers int    `json:"callers,omitempty"`
+	Millis  int64  `json:"millis,omitempty"`
+	Least   int    `json:"least,omitempty"`
+}
+
+type langGraphReply struct {
+	LangGraph string  `json:"langgraph"`
+	Wall      int64   `json:"wall"`
+	CPU       int64   `json:"cpu"`
+	Micros    []int64 `json:"micros"`
+}
+
+// langGraphDir is where package.json lies: beside this file.
+func langGraphDir() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("nobody knows where the source is")
+	}
+	dir := filepath.Join(filepath.Dir(file), "langgraph")
+	if _, err := os.Stat(filepath.Join(dir, "package-lock.json")); err != nil {
+		return "", fmt.Errorf("LangGraph's side needs bench/langgraph, as it was when this program was built: %w", err)
+	}
+	return dir, nil
+}
+
+// langGraphInstalled says whether what the lock file names is there. npm notes what it has installed.
+func langGraphInstalled(dir string) bool {
+	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return false
+	}
+	installed, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json"))
+	return err == nil && !installed.ModTime().Before(lock.ModTime())
+}
+
+// installLangGraph has npm install what the lock file names, unless it is there. A comparison that was not made must not look like one, so
+// there is no way to go on without.
+func installLangGraph(ctx context.Context, progress io.Writer) error {
+	dir, err := langGraphDir()
+	if err != nil || langGraphInstalled(dir) {
+		return err
+	}
+	fmt.Fprintln(progress, "npm ci in bench/langgraph; where there is no binary of better-sqlite3 to be had it is compiled, which takes minutes")
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, progress, progress
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("LangGraph could not be installed (it needs Node 20, npm and the registry; -scenario can leave hold/… out): %w", err)
+	}
+	return nil
+}
+
+func newLangGraph(ctx context.Context, saver, place, text string) (_ *langGraph, err error) {
+	dir, err := langGraphDir()
+	if err != nil {
+		return nil, err
+	}
+	l := &langGraph{cmd: exec.CommandContext(ctx, "node", "review.mjs"), stderr: new(bytes.Buffer)}
+	l.cmd.Dir, l.cmd.Stderr = dir, l.stderr
+	l.cmd.Env = append(os.Environ(), "NODE_ENV=production", "LANGSMITH_TRACING=false", "LANGCHAIN_TRACING_V2=false")
+	if l.in, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	l.out = bufio.NewReader(out)
+	if err := l.cmd.Start(); err != nil {
+		return nil, err
+	}
+	reply, err := l.ask(langGraphOrder{Saver: saver, Place: place, Text: text})
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.version = reply.LangGraph
+	return l, nil
+}
+
+func (l *langGraph) ask(order langGraphOrder) (reply langGraphReply, err error) {
+	line, err := json.Marshal(order)
+	if err != nil {
+		return reply, err
+	}
+	if _, err := l.in.Write(append(line, '\n')); err != nil {
+		return reply, l.failed(err)
+	}
+	if line, err = l.out.ReadBytes('\n'); err != nil {
+		return reply, l.failed(err)
+	}
+	return reply, json.Unmarshal(line, &reply)
+}
+
+// failed says what the process said before it ended.
+func (l *langGraph) failed(err error) error {
+	l.in.Close()
+	return fmt.Errorf("LangGraph: %w, %w\n%s", err, l.cmd.Wait(), l.stderr)
+}
+
+func (l *langGraph) perform(order langGraphOrder) (work, error) {
+	reply, err := l.ask(order)
+	if err != nil {
+		return work{}, err
+	}
+	done := work{wall: time.Duration(reply.Wall), cpu: time.Duration(reply.CPU)}
+	for _, micros := range reply.Micros {
+		done.latencies = append(done.latencies, time.Duration(micros)*time.Microsecond)
+	}
+	return done, nil
+}
+
+func (l *langGraph) starts(_ context.Context, callers int, how stretchOf) (work, error) {
+	return l.perform(langGraphOrder{Act: starting, Callers: callers, Millis: how.lasts.Milliseconds(), Least: how.least})
+}
+
+func (l *langGraph) decides(_ context.Context, callers int) (work, error) {
+	return l.perform(langGraphOrder{Act: deciding, Callers: callers})
+}
+
+func (l *langGraph) close() error {
+	if l.cmd.ProcessState != nil {
+		return nil
+	}
+	l.in.Close()
+	if err := l.cmd.Wait(); err != nil {
+		return fmt.Errorf("LangGraph: %w\n%s", err, l.stderr)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// holdReport is what the scenarios hold/… found out.
+type holdReport struct {
+	Databases []string    `json:"databases,omitempty"`
+	LangGraph string      `json:"langgraph,omitempty"`
+	Script    string      `json:"script,omitempty"`
+	Rows      []holdRow   `json:"rows,omitempty"`
+	Sizes     []holdSizes `json:"sizes,omitempty"`
+}
+
+// holdRow is one act of one scenario.
+type holdRow struct {
+	Name    string              `json:"name"`
+	Ground  string              `json:"database"`
+	Callers int                 `json:"callers"`
+	Act     act                 `json:"act"`
+	Sides   map[string]holdSide `json:"sides"`
+}
+
+// holdSide is how one side did.
+type holdSide struct {
+	// PerSecond has one value for each round, and Median is the one in their middle.
+	PerSecond []float64 `json:"perSecond"`
+	Median    float64   `json:"median"`
+	// The latencies are those of all rounds together, CPU is per operation, both in nanoseconds.
+	P50       float64 `json:"p50Ns"`
+	P99       float64 `json:"p99Ns"`
+	CPU       float64 `json:"cpuNs"`
+	ServerCPU float64 `json:"serverCpuNs"`
+	Ops       int     `json:"ops"`
+}
+
+// holdSizes is what one run takes on the disk, tables and indexes, for each side.
+type holdSizes struct {
+	Ground string              `json:"database"`
+	Runs   int                 `json:"runs"`
+	Bytes  map[string]holdSize `json:"bytes"`
+}
+
+type holdSize struct {
+	Waiting int64 `json:"waiting"`
+	Over    int64 `json:"over"`
+}
+
+func newHoldRow(s holdScenario, a act, found map[string][]work) holdRow {
+	row := holdRow{Name: s.name(), Ground: s.ground, Callers: s.callers, Act: a, Sides: map[string]holdSide{}}
+	for side, rounds := range found {
+		row.Sides[side] = newHoldSide(rounds)
+	}
+	return row
+}
+
+func newHoldSide(rounds []work) holdSide {
+	var side holdSide
+	var latencies []time.Duration
+	var cpu, server time.Duration
+	for _, w := range rounds {
+		side.PerSecond = append(side.PerSecond, float64(len(w.latencies))/w.wall.Seconds())
+		latencies = append(latencies, w.latencies...)
+		cpu, server = cpu+w.cpu, server+w.server
+	}
+	slices.Sort(latencies)
+	side.Ops, side.Median = len(latencies), median(side.PerSecond)
+	side.P50, side.P99 = float64(percentile(latencies, 50)), float64(percentile(latencies, 99))
+	side.CPU, side.ServerCPU = float64(cpu)/float64(side.Ops), float64(server)/float64(side.Ops)
+	return side
+}
+
+// percentile is the value that so many percent do not exceed. The values are sorted.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// times says how many times as fast as another side ours is: the median over the rounds, in each of which the two came one after the other.
+func (r holdRow) times(other string) (ratio float64, known bool) {
+	ours, theirs := r.Sides[sideOurs].PerSecond, r.Sides[other].PerSecond
+	if len(ours) == 0 || len(ours) != len(theirs) {
+		return 0, false
+	}
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i] / theirs[i]
+	}
+	return median(ratios), true
+}
+
+func (h holdReport) markdown(out *strings.Builder) {
+	if len(h.Rows) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
+		strings.Join(h.Databases, " and "), h.LangGraph)
+	fmt.Fprintf(out, "The executor does for %s.\n\n", h.Script)
+	out.WriteString("| callers | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, row := range h.Rows {
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.cell(sideOurs), row.cell(sideBare),
+			percent(row.times(sideBare)), row.cell(sideLangGraph), multiple(row.times(sideLangGraph)), row.cell(sideLangGraphFull))
+	}
+	out.WriteString("\n| bytes on disk per run | ours waiting | LangGraph waiting | ours over | bare SQL over | LangGraph over | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, s := range h.Sizes {
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", s.Ground, bytesStored(int(s.Bytes[sideOurs].Waiting)),
+			bytesStored(int(s.Bytes[sideLangGraph].Waiting)), bytesStored(int(s.Bytes[sideOurs].Over)), bytesStored(int(s.Bytes[sideBare].Over)),
+			bytesStored(int(s.Bytes[sideLangGraph].Over)), fraction(s.ratio()))
+	}
+}
+
+func (r holdRow) cell(side string) string {
+	s, ok := r.Sides[side]
+	if !ok {
+		return none
+	}
+	cpu := millis(s.CPU)
+	if r.Ground == onPostgres {
+		cpu += " + " + millis(s.ServerCPU)
+	}
+	return fmt.Sprintf("%.0f/s; %s / %s; %s ms", s.Median, millis(s.P50), millis(s.P99), cpu)
+}
+
+// ratio is what a run takes on our side for each byte on LangGraph's.
+func (s holdSizes) ratio() (ratio float64, known bool) {
+	theirs := s.Bytes[sideLangGraph].Over
+	if theirs == 0 {
+		return 0, false
+	}
+	return float64(s.Bytes[sideOurs].Over) / float64(theirs), true
+}
+
+func millis(ns float64) string { return fmt.Sprintf("%.2f", ns/1e6) }
+
+func percent(ratio float64, known bool) string {
+	if !known {
+		return none
+	}
+	return fmt.Sprintf("%.0f %%", 100*ratio)
+}
+
+func multiple(ratio float64, known bool) string {
+	if !known {
+		return none
+	}
+	return fmt.Sprintf("×%.1f", ratio)
+}

@@ -1,0 +1,363 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// hasLangGraph says whether LangGraph is installed. A test does not install it: compiling it may take longer than all tests together. The
+// program does, and fails if it cannot.
+func hasLangGraph(t *testing.T) bool {
+	t.Helper()
+	dir, err := langGraphDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !langGraphInstalled(dir) {
+		t.Log("LangGraph's side is left out: it is not installed; npm ci in bench/langgraph does that")
+		return false
+	}
+	return true
+}
+
+// onEachGround runs a test on SQLite and on PostgreSQL.
+func onEachGround(t *testing.T, test func(t *testing.T, on ground)) {
+	for _, name := range []string{onSQLite, onPostgres} {
+		t.Run(name, func(t *testing.T) {
+			on, err := newGround(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := on.close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			test(t, on)
+		})
+	}
+}
+
+// newField makes a field without LangGraph.
+func newField(t *testing.T, on ground) *field {
+	t.Helper()
+	f := &field{ground: on, text: essay(kib)}
+	var err error
+	if f.script, err = takeDown(t.Context(), on, f.text); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		s := newField(t, on).script
+		if _, ok := s.start[0].(creates); !ok {
+			t.Errorf("a start begins with %T", s.start[0])
+		}
+		if rested, ok := s.start[len(s.start)-1].(rests); !ok || rested.rest.Status != store.Waiting {
+			t.Errorf("a start ends with %T", s.start[len(s.start)-1])
+		}
+		if _, ok := s.decide[0].(decides); !ok {
+			t.Errorf("a decision begins with %T", s.decide[0])
+		}
+		if rested, ok := s.decide[len(s.decide)-1].(rests); !ok || rested.rest.Status != store.Completed {
+			t.Errorf("a decision ends with %T", s.decide[len(s.decide)-1])
+		}
+		if text := s.String(); !strings.Contains(text, fmt.Sprintf("start→wait: %d transactions", len(s.start))) {
+			t.Errorf("it is described as %s", text)
+		}
+	})
+}
+
+// Bare SQL is no measure unless it leaves in the tables what our side does: as many rows, and in each column as many bytes, or the same word.
+func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		f := newField(t, on)
+		left := make(map[string][2][]string)
+		for _, side := range []string{sideOurs, sideBare} {
+			h, place, err := f.make(t.Context(), side)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var shapes [2][]string
+			if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+				t.Fatal(err)
+			}
+			shapes[0] = shape(t, on, place)
+			if _, err := h.decides(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			shapes[1] = shape(t, on, place)
+			left[side] = shapes
+			if err := h.close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, when := range []string{"while it waits", "when it is over"} {
+			if ours, bare := left[sideOurs][i], left[sideBare][i]; !slices.Equal(ours, bare) {
+				t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours, bare), without(bare, ours))
+			}
+		}
+	})
+}
+
+// without is the lines of a that are not in b.
+func without(a, b []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) }), "\n")
+}
+
+// shape describes all rows of a run, sorted, without what is different each time.
+func shape(t *testing.T, on ground, place string) []string {
+	t.Helper()
+	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
+	rows := shapes[on.name()](t.Context(), t, place)
+	slices.Sort(rows)
+	return rows
+}
+
+// shapedTables are those that have rows of a run that is over.
+var shapedTables = append(slices.Clone(runTables), "resumes")
+
+func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string) {
+	db, err := openSQLite(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, table := range shapedTables {
+		columns, err := (&sqliteGround{}).columns(ctx, db, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []string
+		for _, c := range columns {
+			// Times are large numbers, and everything else that is a number is small.
+			parts = append(parts, fmt.Sprintf(`'%[1]s=' || CASE typeof(%[1]s) WHEN 'blob' THEN length(%[1]s) || ' bytes' WHEN 'integer' THEN
+				CASE WHEN %[1]s > 1000000000 AND '%[1]s' <> 'timeout' THEN 'a time' ELSE %[1]s END ELSE coalesce(%[1]s, 'NULL') END`, c))
+		}
+		found, err := db.QueryContext(ctx, `SELECT `+strings.Join(parts, ` || ' ' || `)+` FROM `+table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for found.Next() {
+			var row string
+			if err := found.Scan(&row); err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, table+": "+row)
+		}
+		if err := errors.Join(found.Err(), found.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rows
+}
+
+func postgresShape(on ground) func(context.Context, *testing.T, string) []string {
+	return func(ctx context.Context, t *testing.T, place string) (rows []string) {
+		conn, err := on.(postgresGround).superuser(ctx, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		for _, table := range shapedTables {
+			// As JSON, bytes are text that begins with \x; what is generated from others, a time or a running number is of no interest.
+			found, err := conn.Query(ctx, fmt.Sprintf(`
+SELECT (SELECT string_agg(key || '=' || CASE WHEN value LIKE '\\x%%' THEN length(value) || ' digits'
+                                             WHEN value ~ '^\d{4}-\d\d-\d\dT' THEN 'a time' ELSE coalesce(value, 'NULL') END, ' ' ORDER BY key)
+        FROM jsonb_each_text(to_jsonb(r)) WHERE key NOT IN ('id', 'xid', 'checkpoint', 'ready_no') OR value LIKE '\\x%%')
+FROM fermata.%s AS r`, table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for found.Next() {
+				var row string
+				if err := found.Scan(&row); err != nil {
+					t.Fatal(err)
+				}
+				rows = append(rows, table+": "+row)
+			}
+			if err := found.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return rows
+	}
+}
+
+// stub is a keeper that notes what it is asked for.
+type stub struct {
+	decided chan string
+	fails   string
+}
+
+func (s *stub) start(context.Context, string) error { return nil }
+
+func (s *stub) decide(_ context.Context, key string) error {
+	if key == s.fails {
+		return errors.New("it went wrong")
+	}
+	s.decided <- key
+	return nil
+}
+
+func (s *stub) close() error { return nil }
+
+func TestCrowd_DecidesEveryRunOnce(t *testing.T) {
+	s := &stub{decided: make(chan string, 100)}
+	c := &crowd{keeper: s}
+	started, err := c.starts(t.Context(), 4, stretchOf{least: 10})
+	if err != nil || len(started.latencies) != 10 {
+		t.Fatalf("%d runs were started, %v; want 10", len(started.latencies), err)
+	}
+	decided, err := c.decides(t.Context(), 4)
+	if err != nil || len(decided.latencies) != 10 {
+		t.Fatalf("%d runs were decided, %v; want 10", len(decided.latencies), err)
+	}
+	close(s.decided)
+	seen := map[string]bool{}
+	for key := range s.decided {
+		seen[key] = true
+	}
+	if len(seen) != 10 {
+		t.Errorf("%d different runs were decided, want 10", len(seen))
+	}
+}
+
+func TestCrowd_AWrongResultIsAnError(t *testing.T) {
+	c := &crowd{keeper: &stub{decided: make(chan string, 100), fails: "key-3"}}
+	if _, err := c.starts(t.Context(), 2, stretchOf{least: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.decides(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "key-3") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReview_WrongOutcomesAreErrors(t *testing.T) {
+	asked := func(data string) fermata.Outcome {
+		return fermata.NeedsInput{Interrupts: []fermata.OpenInterrupt{{Envelope: fermata.Envelope{Data: []byte(data)}}}}
+	}
+	ended := func(output string) fermata.Outcome { return fermata.Completed{Output: []byte(output)} }
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"it asks":          {checkAsked(asked(`"text"`), "text"), true},
+		"another text":     {checkAsked(asked(`"other"`), "text"), false},
+		"nothing asked":    {checkAsked(fermata.NeedsInput{}, "text"), false},
+		"over too early":   {checkAsked(fermata.Completed{}, "text"), false},
+		"it ends":          {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"published"}`), "text"), true},
+		"text was lost":    {checkPublished(ended(`{"topic":"tea","verdict":"approve","status":"published"}`), "text"), false},
+		"dropped":          {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"dropped"}`), "text"), false},
+		"it asks again":    {checkPublished(asked(`"text"`), "text"), false},
+		"it failed":        {checkPublished(fermata.Failed{}, "text"), false},
+		"failed to begin":  {checkAsked(fermata.Failed{}, "text"), false},
+		"no JSON came out": {checkPublished(ended(`{`), "text"), false},
+	} {
+		if (test.err == nil) != test.want {
+			t.Errorf("%s: %v", name, test.err)
+		}
+	}
+}
+
+// What LangGraph's side does when its result is wrong: see the last lines of langgraph/review.mjs.
+func TestLangGraph_AWrongOrderEndsItWithItsError(t *testing.T) {
+	if !hasLangGraph(t) {
+		t.Skip("LangGraph is not installed")
+	}
+	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.perform(langGraphOrder{Act: "guess"}); err == nil || !strings.Contains(err.Error(), "nobody knows") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := newLangGraph(t.Context(), "oracle", "", "text"); err == nil || !strings.Contains(err.Error(), "no saver is called oracle") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestHost_WhatIsFatalToATestIsAnErrorHere(t *testing.T) {
+	h := &host{}
+	left := false
+	h.Cleanup(func() { left = true })
+	if err := h.try(func() { h.Fatalf("no %s", "server") }); err == nil || err.Error() != "no server" {
+		t.Errorf("the error is %v", err)
+	}
+	if err := h.try(func() {}); err != nil {
+		t.Error(err)
+	}
+	h.Error("it did not stop")
+	if err := h.leave(); err == nil || !left {
+		t.Errorf("the error at the end is %v, and it has left: %t", err, left)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var values []time.Duration
+	for i := range 200 {
+		values = append(values, time.Duration(i+1))
+	}
+	if p50, p99 := percentile(values, 50), percentile(values, 99); p50 != 100 || p99 != 198 {
+		t.Errorf("p50 is %d, p99 %d; want 100 and 198", p50, p99)
+	}
+	if percentile(values[:1], 99) != 1 || percentile(nil, 99) != 0 {
+		t.Error("one value is its own percentile, and none has none")
+	}
+	if median([]float64{3, 1, 2}) != 2 || median([]float64{4, 1, 2, 3}) != 2.5 || median(nil) != 0 {
+		t.Error("the median is in the middle")
+	}
+}
+
+func TestJudge_HoldGoals(t *testing.T) {
+	report := holdReport{
+		Rows: []holdRow{
+			{Name: "hold/sqlite/1", Act: starting, Sides: map[string]holdSide{
+				sideOurs: {PerSecond: []float64{40, 10, 400}}, sideBare: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
+			}},
+			{Name: "hold/sqlite/1", Act: deciding, Sides: map[string]holdSide{
+				sideOurs: {PerSecond: []float64{39, 39, 400}}, sideBare: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
+			}},
+			{Name: "hold/sqlite/4", Act: starting, Sides: map[string]holdSide{sideOurs: {PerSecond: []float64{39}}}},
+		},
+		Sizes: []holdSizes{
+			{Ground: onSQLite, Bytes: map[string]holdSize{sideOurs: {Over: 20}, sideLangGraph: {Over: 100}}},
+			{Ground: onPostgres, Bytes: map[string]holdSize{sideOurs: {Over: 21}, sideLangGraph: {Over: 100}}},
+		},
+	}
+	wantVerdicts(t, report.judge(false), map[string]string{
+		"hold/sqlite/1, start: at least 40 % of bare SQL":         "met",
+		"hold/sqlite/1, start: at least 20 × LangGraph":           "met",
+		"hold/sqlite/1, decide: at least 40 % of bare SQL":        "**NOT met**",
+		"hold/sqlite/1, decide: at least 20 × LangGraph":          "**NOT met**",
+		"hold/sqlite/4, start: at least 20 × LangGraph":           "not judged",
+		"hold/sqlite: at most 1/5 of LangGraph's bytes on disk":   "met",
+		"hold/postgres: at most 1/5 of LangGraph's bytes on disk": "**NOT met**",
+	})
+	if verdicts := report.judge(true); len(verdicts) != 0 {
+		t.Errorf("a quick run is judged: %v", verdicts)
+	}
+}
+
+func wantVerdicts(t *testing.T, verdicts []verdict, want map[string]string) {
+	t.Helper()
+	words := map[string]string{}
+	for _, v := range verdicts {
+		words[v.Goal] = v.word()
+	}
+	for goal, word := range want {
+		if words[goal] != word {
+			t.Errorf("%s: %q, want %q", goal, words[goal], word)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// LangGraph's side of the scenarios with runs that wait: the same graph, the same text, the same checks as ours in ../review.go.
+//
+// It reads one JSON object a line from its input, and answers each with one:
+//
+//   {"saver": "sqlite", "place": "file or connection string", "text": "the draft"}   comes first; {"langgraph": "1.4.18"}
+//   {"act": "start", "callers": 4, "millis": 1000, "least": 8}   for so long, and at least so many; {"wall": ns, "cpu": ns, "micros": [latency, ...]}
+//   {"act": "decide", "callers": 4}                              all that wait; the same
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { performance } from "node:perf_hooks";
+
+import { Annotation, Command, END, START, StateGraph, interrupt } from "@langchain/langgraph";
+import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+
+const verdict = "approve";
+let text = "";
+
+const State = Annotation.Root({ topic: Annotation, text: Annotation, verdict: Annotation, status: Annotation });
+
+const graph = new StateGraph(State)
+  .addNode("draft", () => ({ text }))
+  .addNode("human_review", (state) => ({ verdict: interrupt(state.text) }))
+  .addNode("finalize", (state) => ({ status: state.verdict === verdict ? "published" : "dropped" }))
+  .addEdge(START, "draft")
+  .addEdge("draft", "human_review")
+  .addEdge("human_review", "finalize")
+  .addEdge("finalize", END);
+
+async function saver(kind, place) {
+  switch (kind) {
+    case "sqlite": // write-ahead log, and synchronous=NORMAL: a commit is not on disk when it returns
+      return SqliteSaver.fromConnString(place);
+    case "sqlite-full": {
+      const saver = SqliteSaver.fromConnString(place);
+      saver.db.pragma("synchronous=FULL"); // as durable as ours
+      return saver;
+    }
+    case "postgres": {
+      const saver = PostgresSaver.fromConnString(place);
+      await saver.setup();
+      return saver;
+    }
+  }
+  throw new Error(`no saver is called ${kind}`);
+}
+
+let app;
+let runs = 0;
+let waiting = [];
+const thread = (key) => ({ configurable: { thread_id: key } });
+
+async function start() {
+  const key = `key-${++runs}`;
+  const state = await app.invoke({ topic: "tea" }, thread(key));
+  const asked = state.__interrupt__ ?? [];
+  if (asked.length !== 1 || asked[0].value !== text) throw new Error(`${key} does not wait for its review`);
+  waiting.push(key);
+}
+
+async function decide(key) {
+  const state = await app.invoke(new Command({ resume: verdict }), thread(key));
+  if (state.text !== text || state.verdict !== verdict || state.status !== "published") throw new Error(`${key} came to something else`);
+}
+
+// crowd lets callers work until each finds nothing more to do.
+async function crowd(callers, next) {
+  const micros = [];
+  const cpu = process.cpuUsage();
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: callers }, async () => {
+    for (let work = next(); work; work = next()) {
+      const from = performance.now();
+      await work();
+      micros.push(Math.round((performance.now() - from) * 1000));
+    }
+  }));
+  const wall = performance.now() - begun;
+  const used = process.cpuUsage(cpu);
+  return { wall: Math.round(wall * 1e6), cpu: (used.user + used.system) * 1000, micros };
+}
+
+async function perform(order) {
+  if (order.saver) {
+    text = order.text;
+    app = graph.compile({ checkpointer: await saver(order.saver, order.place) });
+    const installed = new URL("node_modules/@langchain/langgraph/package.json", import.meta.url);
+    return { langgraph: JSON.parse(readFileSync(installed)).version };
+  }
+  switch (order.act) {
+    case "start": {
+      let left = order.least;
+      const until = performance.now() + order.millis;
+      return crowd(order.callers, () => (left-- > 0 || performance.now() < until ? start : undefined));
+    }
+    case "decide": {
+      const keys = waiting.reverse();
+      waiting = [];
+      return crowd(order.callers, () => {
+        const key = keys.pop();
+        return key && (() => decide(key));
+      });
+    }
+  }
+  throw new Error(`nobody knows what ${JSON.stringify(order)} is`);
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(await perform(JSON.parse(line))));
+}
+process.exit(0); // connections of the pool would keep it alive

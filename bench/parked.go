@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// The scenarios parked/… ask what runs cost that only wait: an executor, in a process of its own, has none, a few, or very many of them in its
+// store while some are decided, one after the other.
+
+// parkedPlan says how many runs wait, and how many of them are decided.
+type parkedPlan struct {
+	few, many int
+	rounds    int
+	decisions int // in each round, of the few and of the many
+	pause     time.Duration
+}
+
+var (
+	parkedCarefully = parkedPlan{few: 1000, rounds: 30, decisions: 20, pause: 10 * time.Millisecond}
+	parkedQuickly   = parkedPlan{few: 1000, rounds: 2, decisions: 5}
+)
+
+// parkedText is short: what is asked for is the number of runs, and a million should fit on a disk.
+var parkedText = essay(100)
+
+// parkedResult is what came of it on one kind of database.
+type parkedResult struct {
+	Name     string `json:"name"`
+	Database string `json:"database"`
+	Few      int    `json:"few"`
+	Many     int    `json:"many"`
+	// The resident memory of the process, in bytes: after a garbage collection when nothing happens, and the most that was seen while
+	// runs were decided.
+	EmptyIdle int64 `json:"emptyIdle"`
+	ManyIdle  int64 `json:"manyIdle"`
+	FewBusy   int64 `json:"fewBusy"`
+	ManyBusy  int64 `json:"manyBusy"`
+	// The latency of a decision, in nanoseconds.
+	FewP50    float64       `json:"fewP50Ns"`
+	FewP99    float64       `json:"fewP99Ns"`
+	ManyP50   float64       `json:"manyP50Ns"`
+	ManyP99   float64       `json:"manyP99Ns"`
+	Decisions int           `json:"decisions"`
+	Filled    time.Duration `json:"filledNs"`
+	Bytes     int64         `json:"bytes"`
+}
+
+func parkedName(ground string) string { return "parked/" + ground }
+
+// measure measures one kind of database.
+func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer) (r parkedResult, err error) {
+	r = parkedResult{Name: parkedName(name), Few: p.few, Many: p.many}
+	on, err := newGround(ctx, name)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	if r.Database, err = on.version(ctx); err != nil {
+		return r, err
+	}
+	var lots [3]*lot
+	defer func() {
+		for _, l := range lots {
+			if l != nil {
+				err = errors.Join(err, l.close())
+			}
+		}
+	}()
+	for i, runs := range []int{0, p.few, p.many} {
+		fmt.Fprintf(progress, "%s: filling a database with %d runs\n", r.Name, runs)
+		begun := time.Now()
+		if lots[i], err = newLot(ctx, on, runs); err != nil {
+			return r, err
+		}
+		r.Filled = time.Since(begun)
+	}
+	if r.Bytes, err = on.size(ctx, lots[2].place); err != nil {
+		return r, err
+	}
+	return r, p.observe(ctx, lots[0], lots[1], lots[2], &r, progress)
+}
+
+// observe lets the few and the many take turns.
+func (p parkedPlan) observe(ctx context.Context, empty, few, many *lot, r *parkedResult, progress io.Writer) (err error) {
+	for _, l := range []*lot{empty, few, many} {
+		if err := l.run(ctx); err != nil {
+			return err
+		}
+	}
+	if r.EmptyIdle, err = empty.idle(); err != nil {
+		return err
+	}
+	if r.ManyIdle, err = many.idle(); err != nil {
+		return err
+	}
+	var found [2][]time.Duration
+	most := [2]*int64{&r.FewBusy, &r.ManyBusy}
+	for round := range p.rounds + 1 {
+		fmt.Fprintf(progress, "%s: round %d of %d\n", r.Name, round, p.rounds)
+		order := []int{0, 1}
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, i := range order {
+			latencies, resident, err := []*lot{few, many}[i].decide(p.decisions, p.pause)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one warms up
+				found[i] = append(found[i], latencies...)
+			}
+			*most[i] = max(*most[i], resident)
+		}
+	}
+	for i := range found {
+		slices.Sort(found[i])
+	}
+	r.Decisions = len(found[1])
+	r.FewP50, r.FewP99 = float64(percentile(found[0], 50)), float64(percentile(found[0], 99))
+	r.ManyP50, r.ManyP99 = float64(percentile(found[1], 50)), float64(percentile(found[1], 99))
+	return nil
+}
+
+// lot is a database with runs that wait, and the process that has it.
+type lot struct {
+	ground ground
+	place  string
+	runs   int
+	taken  map[int]bool
+	random *rand.Rand
+	child  *child
+}
+
+// newLot fills a new database: one run comes from the executor, and SQL copies it.
+func newLot(ctx context.Context, on ground, runs int) (*lot, error) {
+	place, err := on.room()
+	if err != nil {
+		return nil, err
+	}
+	l := &lot{ground: on, place: place, runs: runs, taken: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
+	kept, err := on.open(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newExecuting(kept, clearBox{}, parkedText, kept.Close)
+	if err != nil {
+		return nil, errors.Join(err, kept.Close())
+	}
+	if runs == 0 {
+		return l, e.close()
+	}
+	t := &template{key: parkedKey(1)}
+	err = e.start(ctx, t.key)
+	if err == nil {
+		err = t.read(ctx, kept)
+	}
+	if err := errors.Join(err, e.close()); err != nil {
+		return nil, err
+	}
+	return l, on.fill(ctx, place, t, runs)
+}
+
+// mostParked is how many have a key.
+const mostParked = 9_999_999
+
+func parkedKey(n int) string { return fmt.Sprintf("key-%07d", n) }
+
+// run starts the process.
+func (l *lot) run(ctx context.Context) (err error) {
+	l.child, err = newChild(ctx, childOrder{Ground: l.ground.name(), Place: l.place, Text: parkedText})
+	return err
+}
+
+func (l *lot) close() error {
+	if l.child == nil {
+		return nil
+	}
+	return l.child.close()
+}
+
+// idle is the resident memory when nothing happens.
+func (l *lot) idle() (int64, error) {
+	reply, err := l.child.ask(childOrder{Collect: true})
+	return reply.Resident, err
+}
+
+// decide decides some of the runs, wherever they are. For each another one is started, so that there are as many as before.
+func (l *lot) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
+	order := childOrder{Pause: pause}
+	for len(order.Decide) < decisions {
+		n := 1 + l.random.IntN(l.runs)
+		if l.taken[n] {
+			if len(l.taken) == l.runs {
+				return nil, 0, errors.New("all runs are decided")
+			}
+			continue
+		}
+		l.taken[n] = true
+		order.Decide = append(order.Decide, parkedKey(n))
+	}
+	reply, err := l.child.ask(order)
+	return reply.Latencies, reply.Resident, err
+}
+
+// clearBox seals nothing, so that SQL can copy a run under another name.
+type clearBox struct{}
+
+func (clearBox) Seal(_ string, data []byte) []byte          { return data }
+func (clearBox) Open(_ string, data []byte) ([]byte, error) { return data, nil }
+func (clearBox) Current([]byte) bool                        { return true }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+// childVariable makes this program, or its tests, an executor that does what its input says. What it needs to know comes by the input:
+// there may be a password in it.
+const childVariable = "FERMATA_BENCH_CHILD"
+
+// childOrder is one line of the input, and childReply one of the output.
+type childOrder struct {
+	// The first one says where the runs are.
+	Ground, Place, Text string
+	// Collect asks for the memory after a garbage collection.
+	Collect bool
+	// Decide has the keys of runs to be decided, one after the other.
+	Decide []string
+	Pause  time.Duration
+}
+
+type childReply struct {
+	Resident  int64
+	Latencies []time.Duration
+	Error     string
+}
+
+// isChild reports whether this process is a child; then it has done its work.
+func isChild() bool {
+	if os.Getenv(childVariable) == "" {
+		return false
+	}
+	if err := serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	return true
+}
+
+func serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	orders, replies := json.NewDecoder(in), json.NewEncoder(out)
+	var first childOrder
+	if err := orders.Decode(&first); err != nil {
+		return err
+	}
+	e, err := openChild(ctx, first)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	for n := 0; ; {
+		var order childOrder
+		if err := orders.Decode(&order); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var reply childReply
+		if order.Collect {
+			runtime.GC()
+			debug.FreeOSMemory()
+		}
+		for _, key := range order.Decide {
+			n++
+			latency, err := decideOne(ctx, e, key, n)
+			if err != nil {
+				reply.Error = fmt.Sprintf("%s: %v", key, err)
+				break
+			}
+			reply.Latencies = append(reply.Latencies, latency)
+			time.Sleep(order.Pause)
+		}
+		if reply.Resident, err = resident(); err != nil {
+			return err
+		}
+		if err := replies.Encode(reply); err != nil {
+			return err
+		}
+	}
+}
+
+func openChild(ctx context.Context, o childOrder) (*executing, error) {
+	var kept keptStore
+	var err error
+	if o.Ground == onPostgres {
+		kept, err = postgres.Open(ctx, o.Place, postgres.Config{MaxConns: poolSize})
+	} else {
+		kept, err = sqlite.Open(o.Place)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := newExecuting(kept, clearBox{}, o.Text, kept.Close)
+	if err != nil {
+		return nil, errors.Join(err, kept.Close())
+	}
+	return e, nil
+}
+
+// decideOne decides a run, and starts another one in its place, which is not measured.
+func decideOne(ctx context.Context, e *executing, key string, n int) (time.Duration, error) {
+	begun := time.Now()
+	if err := e.decide(ctx, key); err != nil {
+		return 0, err
+	}
+	latency := time.Since(begun)
+	return latency, e.start(ctx, "new-"+strconv.Itoa(n))
+}
+
+// resident is how much memory this process has, in bytes.
+func resident() (int64, error) {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kilobytes * kib, err
+		}
+	}
+	return 0, errors.New("the system does not say how much memory there is")
+}
+
+// child is the other end.
+type child struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *bytes.Buffer
+}
+
+func newChild(ctx context.Context, first childOrder) (_ *child, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{cmd: exec.CommandContext(ctx, self), stderr: new(bytes.Buffer)}
+	c.cmd.Env, c.cmd.Stderr = append(os.Environ(), childVariable+"=1"), c.stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(c.in).Encode(first); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func (c *child) ask(order childOrder) (reply childReply, err error) {
+	if err := json.NewEncoder(c.in).Encode(order); err != nil {
+		return reply, errors.Join(err, c.close())
+	}
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		return reply, errors.Join(err, c.close())
+	}
+	if err := json.Unmarshal(line, &reply); err != nil {
+		return reply, err
+	}
+	if reply.Error != "" {
+		return reply, errors.New(reply.Error)
+	}
+	return reply, nil
+}
+
+func (c *child) close() error {
+	if c.cmd.ProcessState != nil {
+		return nil
+	}
+	c.in.Close()
+	if err := c.cmd.Wait(); err != nil {
+		return fmt.Errorf("the child: %w\n%s", err, c.stderr)
+	}
+	return nil
+}

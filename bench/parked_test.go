@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"testing"
+)
+
+// Fifty thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
+// decided is part of it.
+func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
+	for _, on := range []string{onSQLite, onPostgres} {
+		t.Run(on, func(t *testing.T) {
+			plan := parkedQuickly
+			plan.many = 50_000
+			found, err := plan.measure(t.Context(), on, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s empty, %s with %d runs, %s while some are decided; the database has %s", mebibytes(found.EmptyIdle), mebibytes(found.ManyIdle),
+				found.Many, mebibytes(found.ManyBusy), mebibytes(found.Bytes))
+			if found.Decisions != plan.rounds*plan.decisions || found.EmptyIdle == 0 || found.ManyIdle == 0 {
+				t.Errorf("%d decisions were seen, and memory of %d and %d bytes", found.Decisions, found.EmptyIdle, found.ManyIdle)
+			}
+			for _, v := range judgeParked([]parkedResult{found}, true) {
+				if !v.Judged || !v.Met {
+					t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
+				}
+			}
+		})
+	}
+}
+
+func TestJudge_ParkedGoals(t *testing.T) {
+	good := parkedResult{Name: "parked/sqlite", Few: 1000, Many: 1_000_000, EmptyIdle: 30 * mib, ManyIdle: 30 * mib, ManyBusy: 80 * mib, FewP99: 10, ManyP99: 20}
+	memory, latency := "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory", "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
+	wantVerdicts(t, judgeParked([]parkedResult{good}, false), map[string]string{memory: "met", latency: "met"})
+	busy, slow := good, good
+	busy.ManyBusy++
+	slow.ManyP99++
+	wantVerdicts(t, judgeParked([]parkedResult{busy}, false), map[string]string{memory: "**NOT met**", latency: "met"})
+	wantVerdicts(t, judgeParked([]parkedResult{slow}, false), map[string]string{memory: "met", latency: "**NOT met**"})
+	if verdicts := judgeParked([]parkedResult{slow}, true); len(verdicts) != 1 {
+		t.Errorf("times of a quick run are judged: %v", verdicts)
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+)
+
+// server is a PostgreSQL server of our own, as the tests of the store have one. It writes to disk as one in production does.
+type server struct {
+	host    *host
+	cluster *pgtest.Cluster
+	pid     int // of its main process
+}
+
+func startServer(ctx context.Context) (*server, error) {
+	s := &server{host: &host{}}
+	err := s.host.try(func() { s.cluster = pgtest.Start(s.host) })
+	if err == nil {
+		s.pid, err = s.mainProcess(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// database makes an empty one and returns its connection string.
+func (s *server) database() (connString string, err error) {
+	err = s.host.try(func() { connString = s.cluster.Database(s.host) })
+	return connString, err
+}
+
+// superuser connects to a database of this server as one who may do anything.
+func (s *server) superuser(ctx context.Context, connString string) (conn *pgx.Conn, err error) {
+	var all string
+	if err := s.host.try(func() { all = s.cluster.Superuser(s.host, connString) }); err != nil {
+		return nil, err
+	}
+	return pgx.Connect(ctx, all)
+}
+
+func (s *server) close() error { return s.host.leave() }
+
+// mainProcess finds the parent of a process that serves a connection.
+func (s *server) mainProcess(ctx context.Context) (int, error) {
+	connString, err := s.database()
+	if err != nil {
+		return 0, err
+	}
+	conn, err := pgx.Connect(ctx, connString)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	var pid int
+	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
+		return 0, err
+	}
+	stat, err := readStat(pid)
+	return stat.parent, err
+}
+
+// cpuTime is what all processes of the server have used so far. A child that has ended counts as its parent's.
+func (s *server) cpuTime() (time.Duration, error) {
+	if s == nil {
+		return 0, nil
+	}
+	parent, err := readStat(s.pid)
+	if err != nil {
+		return 0, err
+	}
+	sum := parent.own + parent.children
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if stat, err := readStat(pid); err == nil && stat.parent == s.pid { // or it has ended meanwhile
+			sum += stat.own
+		}
+	}
+	return sum, nil
+}
+
+// stat is what the system knows of a process.
+type stat struct {
+	parent        int
+	own, children time.Duration // of CPU
+}
+
+// tick is the unit of the kernel's times.
+const tick = 10 * time.Millisecond
+
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return stat{}, err
+	}
+	// The name of the program, in parentheses, may hold anything.
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 15 {
+		return stat{}, fmt.Errorf("no fields of process %d in %q", pid, data)
+	}
+	var numbers [5]int64
+	for i, field := range []string{fields[1], fields[11], fields[12], fields[13], fields[14]} {
+		if numbers[i], err = strconv.ParseInt(field, 10, 64); err != nil {
+			return stat{}, err
+		}
+	}
+	return stat{
+		parent: int(numbers[0]), own: tick * time.Duration(numbers[1]+numbers[2]), children: tick * time.Duration(numbers[3]+numbers[4]),
+	}, nil
+}
+
+// host stands in for the test that package pgtest works for: this program is none. What pgtest does not call is not there.
+type host struct {
+	testing.TB
+	cleanups []func()
+	errs     []error
+}
+
+// failure is what try recovers.
+type failure struct{ error }
+
+// try runs what may be fatal to a test.
+func (h *host) try(do func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case failure:
+			err = v.error
+		default:
+			panic(v)
+		}
+	}()
+	do()
+	return nil
+}
+
+// leave does what happens when a test ends.
+func (h *host) leave() error {
+	for len(h.cleanups) > 0 {
+		last := len(h.cleanups) - 1
+		cleanup := h.cleanups[last]
+		h.cleanups = h.cleanups[:last]
+		cleanup()
+	}
+	return errors.Join(h.errs...)
+}
+
+func (h *host) Helper()                   {}
+func (h *host) Cleanup(f func())          { h.cleanups = append(h.cleanups, f) }
+func (h *host) Error(args ...any)         { h.errs = append(h.errs, errors.New(fmt.Sprint(args...))) }
+func (h *host) Fatal(args ...any)         { panic(failure{errors.New(fmt.Sprint(args...))}) }
+func (h *host) Fatalf(f string, a ...any) { panic(failure{fmt.Errorf(f, a...)}) }

@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	credentialColumns = `c.id, c.account, c.name, c.role, c.hash, c.created_at, c.expires_at, c.revoked_at`
+
+	credentialSQL    = `SELECT ` + credentialColumns + ` FROM credentials AS c WHERE c.id = $1`
+	credentialsOfSQL = `
+SELECT ` + credentialColumns + ` FROM credentials AS c
+WHERE sha256(c.account) = sha256($1) AND c.account = $1 ORDER BY c.created_at DESC, c.id`
+
+	addCredentialSQL = `
+INSERT INTO credentials (id, account, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6)
+ON CONFLICT (id) DO NOTHING`
+
+	revokeCredentialSQL = `UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL`
+	credentialHereSQL   = `SELECT 1 FROM credentials WHERE id = $1 AND account = $2`
+)
+
+func scanCredential(rows pgx.CollectableRow) (c store.Credential, err error) {
+	err = rows.Scan(name{&c.ID}, name{&c.Account}, name{&c.Name}, name{&c.Role}, &c.Hash, moment{&c.Created}, moment{&c.Expires}, moment{&c.Revoked})
+	return c, err
+}
+
+// AddCredential keeps a new credential; see [store.Credentials].
+func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
+	if c.ID == "" {
+		return store.ErrKey
+	}
+	var t turn
+	added := false
+	t.changes(&added, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()})
+	if err := s.do(ctx, "add a credential to", &t); err != nil {
+		return err
+	}
+	if !added {
+		return store.ErrExists
+	}
+	return nil
+}
+
+// Credential returns a credential by its id; see [store.Credentials].
+func (s *Store) Credential(ctx context.Context, id string) (store.Credential, error) {
+	var t turn
+	var found []store.Credential
+	list(&t, &found, scanCredential, credentialSQL, id)
+	if err := s.look(ctx, "look up a credential in", &t); err != nil {
+		return store.Credential{}, err
+	}
+	if len(found) == 0 {
+		return store.Credential{}, store.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// Credentials lists those of an account; see [store.Credentials].
+func (s *Store) Credentials(ctx context.Context, account string) (all []store.Credential, err error) {
+	var t turn
+	list(&t, &all, scanCredential, credentialsOfSQL, account)
+	return all, s.look(ctx, "list credentials of", &t)
+}
+
+// RevokeCredential ends a credential; see [store.Credentials].
+func (s *Store) RevokeCredential(ctx context.Context, account, id string) error {
+	var t turn
+	var one int
+	known := false
+	t.queue(revokeCredentialSQL, id, account)
+	t.find(&known, []any{&one}, credentialHereSQL, id, account)
+	if err := s.do(ctx, "revoke a credential in", &t); err != nil {
+		return err
+	}
+	if !known {
+		return store.ErrNotFound
+	}
+	return nil
+}

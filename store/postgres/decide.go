@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// decideSQL judges a decision, gives the receipt, and does what it says. The run is in hand, so what it reads stays true. A twin
+	// of this resume id that could not wait for the run, because there is none or because it named another one, waits where the receipt is
+	// inserted; then there is no row, and the receipt is the one that is there.
+	//
+	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
+	decideSQL = `
+WITH ` + clock + `,
+answer AS MATERIALIZED (
+    SELECT sha256(sha256($1) || sha256(interrupt)) AS key, *
+    FROM unnest($7::bytea[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::boolean[], $13::integer[])
+         WITH ORDINALITY AS a (interrupt, verdict, shown, final, data, counts, place, n)
+), refusal AS (
+    SELECT a.interrupt, CASE
+           WHEN i.key IS NULL OR i.run_key IS DISTINCT FROM ` + inHand + ` THEN 'not_found'
+           WHEN i.state = 'decided' THEN 'already_decided'
+           WHEN i.state = 'withdrawn' OR NOT r.` + alive + ` THEN 'superseded'
+           WHEN i.deadline <= clock.now THEN 'expired'
+           ELSE 'digest_mismatch' END AS result
+    FROM clock CROSS JOIN answer AS a
+    LEFT JOIN interrupts AS i ON i.key = a.key AND i.account = $1
+    LEFT JOIN runs AS r ON r.key = i.run_key AND r.account = $1
+    WHERE (i.run_key = ` + inHand + ` AND i.state = 'pending' AND r.` + alive + ` AND (i.deadline IS NULL OR i.deadline > clock.now)
+           AND (a.shown = '' OR i.shown = a.shown)) IS NOT TRUE
+    ORDER BY a.n LIMIT 1
+), receipt AS (
+    INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
+    SELECT $1, $3, $4, $5, $2, coalesce(refusal.result, 'accepted'), coalesce(refusal.interrupt, ''), clock.now
+    FROM clock LEFT JOIN refusal ON true
+    ON CONFLICT (key) DO NOTHING
+    RETURNING run, result, interrupt, created_at, outcome
+), decided AS (
+    UPDATE interrupts AS i SET state = 'decided', verdict = a.verdict, final = a.final, answer = a.data, decided_by = $3, via = $6,
+           source = 'person', resume = $4, decided_at = p.created_at
+    FROM receipt AS p CROSS JOIN answer AS a
+    WHERE p.result = 'accepted' AND a.counts AND i.key = a.key AND i.account = $1
+), changed AS (
+    UPDATE runs AS r SET events = r.events + $14::integer, ` + wake + `
+    FROM receipt AS p CROSS JOIN clock
+    WHERE p.result = 'accepted' AND r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events - $14 AS before
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT r.account, r.run, r.before + a.place, 'decided', a.interrupt, clock.now
+    FROM changed AS r CROSS JOIN clock CROSS JOIN answer AS a WHERE a.counts ORDER BY a.place
+)
+SELECT ` + receiptColumns + ` FROM receipt AS p`
+
+	// wake makes a run ready that waits.
+	wake = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
+           ready_no = CASE r.status WHEN 'waiting' THEN nextval('ready_numbers') ELSE r.ready_no END,
+           updated_at = CASE r.status WHEN 'waiting' THEN clock.now ELSE r.updated_at END`
+
+	resumeSQL = `
+SELECT p.body, ` + receiptColumns + ` FROM resumes AS p
+WHERE p.key = sha256(sha256($1) || sha256($2) || sha256($3)) AND p.account = $1`
+
+	// dueSQL goes from what is due to its run, and never from the runs to what they ask.
+	dueSQL = `
+SELECT i.account, i.run, i.id FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+WHERE i.state = 'pending' AND i.deadline <= statement_timestamp() AND r.` + alive + `
+ORDER BY i.deadline LIMIT $1`
+
+	// lockDueSQL passes by a run that somebody has in hand. The next look will find what is still due.
+	lockDueSQL = `
+WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE SKIP LOCKED)` + lockedHere
+
+	// expireSQL is the same compare-and-set as that of a person: whoever finds the interrupt pending has decided it.
+	expireSQL = `
+WITH ` + clock + `,
+expired AS (
+    UPDATE interrupts AS i SET state = 'decided', verdict = 'expire', final = '', decided_by = $3, via = '', source = 'clock', decided_at = clock.now
+    FROM clock CROSS JOIN unnest($2::bytea[]) AS due (id)
+    WHERE i.key = sha256(sha256($1) || sha256(due.id)) AND i.account = $1 AND ` + ofTheRunInHand + `
+      AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= clock.now
+    RETURNING i.*
+), happened AS (SELECT count(*) AS count FROM expired),
+changed AS (
+    UPDATE runs AS r SET events = r.events + happened.count, ` + wake + `
+    FROM clock CROSS JOIN happened WHERE happened.count > 0 AND r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events - happened.count AS before
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT r.account, r.run, r.before + row_number() OVER (ORDER BY i.deadline, i.place), 'expired', i.id, i.decided_at
+    FROM changed AS r CROSS JOIN expired AS i ORDER BY i.deadline, i.place
+)
+SELECT ` + interruptColumns + ` FROM expired AS i`
+)
+
+// theClock is who decided what was over its deadline.
+const theClock = "clock"
+
+// Decide records a decision; see [store.Runs].
+func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	if len(d.Answers) == 0 {
+		receipt, err := s.replay(ctx, d)
+		if err == store.ErrNotFound {
+			err = store.ErrKey
+		}
+		return receipt, err
+	}
+	var t turn
+	var receipt store.Receipt
+	locked, given := false, false
+	t.lock(&locked, lockRunSQL, d.Account, d.Run)
+	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
+	t.find(&given, receiptDest(&receipt), decideSQL, append(said, answerColumns(d.Answers)...)...)
+	if err := s.do(ctx, "decide in", &t); err != nil {
+		return store.Receipt{}, err
+	}
+	if !given {
+		return s.replay(ctx, d)
+	}
+	if receipt.Result == store.Accepted {
+		s.tell(d.Account, d.Run)
+	}
+	return receipt, nil
+}
+
+// answerColumns are the arguments of decideSQL that hold the answers. Of several to one interrupt the last counts; its place among all is
+// that of the first.
+func answerColumns(answers []store.Answer) []any {
+	interrupts, verdicts := make([][]byte, len(answers)), make([]string, len(answers))
+	shown, finals, data := make([][]byte, len(answers)), make([][]byte, len(answers)), make([][]byte, len(answers))
+	counts, places := make([]bool, len(answers)), make([]int32, len(answers))
+	last := make(map[string]int, len(answers))
+	for i, a := range answers {
+		interrupts[i], verdicts[i] = []byte(a.Interrupt), string(a.Verdict)
+		shown[i], finals[i], data[i] = []byte(a.Shown), []byte(a.Final), a.Data
+		counts[i], places[i] = true, int32(len(last)+1)
+		if before, again := last[a.Interrupt]; again {
+			counts[before], places[i] = false, places[before]
+		}
+		last[a.Interrupt] = i
+	}
+	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last)}
+}
+
+// replay returns the receipt of a resume id that was answered before.
+func (s *Store) replay(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	receipt, body, err := s.resume(ctx, d.Account, d.Actor, d.ResumeID)
+	if err == nil && body != d.Body {
+		return store.Receipt{}, store.ErrReused
+	}
+	return receipt, err
+}
+
+// resume returns the receipt of a resume id and the digest of what was said.
+func (s *Store) resume(ctx context.Context, account, actor, id string) (receipt store.Receipt, body string, err error) {
+	var t turn
+	known := false
+	t.find(&known, append([]any{name{&body}}, receiptDest(&receipt)...), resumeSQL, account, actor, id)
+	if err := s.look(ctx, "look up a resume in", &t); err != nil {
+		return store.Receipt{}, "", err
+	}
+	if !known {
+		return store.Receipt{}, "", store.ErrNotFound
+	}
+	receipt.Replayed = true
+	return receipt, body, nil
+}
+
+// Resumed returns the receipt of a resume id; see [store.Runs].
+func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {
+	receipt, _, err := s.resume(ctx, account, actor, resumeID)
+	return receipt, err
+}
+
+// Expire decides what is over its deadline; see [store.Runs]. Each run is a transaction of its own, as in all that decide: so there is one
+// order of the transactions for the events of all runs. After an error it returns what it has done until then, too.
+func (s *Store) Expire(ctx context.Context, limit int) (expired []store.Interrupt, err error) {
+	const op = "expire interrupts of"
+	var t turn
+	var due []dueInterrupt
+	list(&t, &due, scanDue, dueSQL, max(limit, 0))
+	if err := s.look(ctx, op, &t); err != nil {
+		return nil, err
+	}
+	runs, ids := byRun(due)
+	for _, run := range runs {
+		var t turn
+		var done []store.Interrupt
+		locked := false
+		t.lock(&locked, lockDueSQL, run.Account, run.Run)
+		list(&t, &done, scanInterrupt, expireSQL, run.Account, bytesOf(ids[run]), theClock)
+		if err = s.do(ctx, op, &t); err != nil {
+			break
+		}
+		if len(done) > 0 {
+			s.tell(run.Account, run.Run)
+		}
+		expired = append(expired, done...)
+	}
+	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
+	return expired, err
+}
+
+// dueInterrupt is one that is over its deadline.
+type dueInterrupt struct {
+	run store.Key
+	id  string
+}
+
+func scanDue(rows pgx.CollectableRow) (i dueInterrupt, err error) {
+	err = rows.Scan(name{&i.run.Account}, name{&i.run.Run}, name{&i.id})
+	return i, err
+}
+
+// byRun returns the runs, in the order in which they come first, and what is due of each.
+func byRun(due []dueInterrupt) (runs []store.Key, ids map[store.Key][]string) {
+	ids = make(map[store.Key][]string)
+	for _, i := range due {
+		if ids[i.run] == nil {
+			runs = append(runs, i.run)
+		}
+		ids[i.run] = append(ids[i.run], i.id)
+	}
+	return runs, ids
+}

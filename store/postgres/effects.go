@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// allowSQL writes down the word of a policy, unless the question is there already.
+	allowSQL = `
+WITH ` + clock + `,
+allowed AS (
+    INSERT INTO interrupts (account, id, run, place, address, kind, data, shown, action, timeout, created_at,
+                            state, verdict, final, decided_by, via, source, decided_at, applied)
+    SELECT $1, $2, r.run, r.places + 1, $4, $5, $6, '', $3, 0, clock.now, 'decided', 'approve', $3, $7, '', 'policy', clock.now, true
+    FROM runs AS r CROSS JOIN clock WHERE r.key = ` + inHand + ` AND r.account = $1
+    ON CONFLICT (key) DO NOTHING
+    RETURNING id, decided_at
+), changed AS (
+    UPDATE runs AS r SET events = r.events + 1, places = r.places + 1 FROM allowed
+    WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events, allowed.*
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'decided', id, decided_at FROM changed`
+
+	// beginSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest. What a policy allows
+	// is not begun if people were asked. Without a row the line is there already.
+	beginSQL = `
+WITH line AS (
+    INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at)
+    SELECT $1, r.run, $2, $3, $4::bytea, $5, r.fence, clock_timestamp()
+    FROM runs AS r
+    WHERE r.key = ` + inHand + ` AND r.account = $1
+      AND (NOT $6 OR EXISTS (SELECT FROM interrupts WHERE key = ` + thisKey + ` AND account = $1 AND source = 'policy'))
+    ON CONFLICT (interrupt_key, number) DO NOTHING
+    RETURNING interrupt, started_at
+), changed AS (
+    UPDATE runs AS r SET events = r.events + 1 FROM line
+    WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events, line.*
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_begun', interrupt, started_at FROM changed
+RETURNING at`
+
+	// effectSQL returns a line, and whether it was begun by the word of a policy.
+	effectSQL = `
+SELECT i.source = 'policy', ` + effectColumns + ` FROM effects AS e JOIN interrupts AS i ON i.key = e.interrupt_key AND i.account = $1
+WHERE e.interrupt_key = ` + thisKey + ` AND e.number = $3 AND e.account = $1`
+
+	lockEffectSQL = `
+WITH locked AS (
+    SELECT key FROM runs
+    WHERE key = (SELECT run_key FROM effects WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1) AND account = $1
+    FOR NO KEY UPDATE
+)` + lockedHere
+
+	anotherEffect = ` AND NOT (e.interrupt_key = ` + thisKey + ` AND e.number = $3)`
+
+	// endSQL wakes a run that is parked because of what nobody knew. One that somebody has to look at stays parked.
+	endSQL = `
+WITH ended AS (
+    UPDATE effects AS i SET state = $4::text, receipt = $5, error = $6, ended_at = clock_timestamp()
+    WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1 AND ` + ofTheRunInHand + ` AND state IN ('started', 'indeterminate')
+    RETURNING interrupt, ended_at
+), settled AS (
+    SELECT ended.*, r.status = 'parked' AND NOT r.held AND $4 <> 'indeterminate'
+           AND NOT (` + anyEffect + `'started'` + anotherEffect + `) OR ` + anyEffect + `'indeterminate'` + anotherEffect + `)) AS wakes
+    FROM ended CROSS JOIN runs AS r WHERE r.key = ` + inHand + ` AND r.account = $1
+), changed AS (
+    UPDATE runs AS r SET events = r.events + 1,
+           status = CASE WHEN wakes THEN 'ready' ELSE r.status END,
+           ready_no = CASE WHEN wakes THEN nextval('ready_numbers') ELSE r.ready_no END,
+           updated_at = CASE WHEN wakes THEN ended_at ELSE r.updated_at END
+    FROM settled WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events, settled.*
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_ended', interrupt, ended_at FROM changed
+RETURNING run`
+)
+
+// Begin writes down that an effect is about to happen; see [store.Runs].
+func (s *Store) Begin(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
+	var t turn
+	locked, allowed := false, n.Allowed
+	n.Allowed = nil // that is in the interrupt
+	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started}
+	t.lock(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+	if n.Digest != "" { // which approves nothing, even where an approve says the same
+		if allowed != nil {
+			t.queue(allowSQL, lease.Account, n.Interrupt, n.Digest, allowed.Address, allowed.Kind, allowed.Data, allowed.By)
+		}
+		t.find(&begun, []any{moment{&line.Started}}, beginSQL, lease.Account, n.Interrupt, n.Number, n.Digest, n.Key, allowed != nil)
+	}
+	err = s.do(ctx, "begin an effect in", &t)
+	switch {
+	case violates(err, "approved_exactly"):
+		return store.Effect{}, false, store.ErrNotApproved
+	case err != nil:
+		return store.Effect{}, false, err
+	case !locked:
+		return store.Effect{}, false, store.ErrFenced
+	case begun:
+		s.tell(lease.Account, lease.Run)
+		return line, true, nil
+	}
+	line, err = s.begun(ctx, lease, n, allowed != nil)
+	return line, false, err
+}
+
+// begun returns the line that is there already. One of another run, or of something else, could not be there if this were approved.
+func (s *Store) begun(ctx context.Context, lease store.Lease, n store.NewEffect, allowed bool) (line store.Effect, err error) {
+	var t turn
+	there, byPolicy := false, false
+	t.find(&there, append([]any{&byPolicy}, effectDest(&line)...), effectSQL, lease.Account, n.Interrupt, n.Number)
+	if err := s.look(ctx, "look up an effect in", &t); err != nil {
+		return store.Effect{}, err
+	}
+	if !there || line.Run != lease.Run || line.Digest != n.Digest || allowed && !byPolicy {
+		return store.Effect{}, store.ErrNotApproved
+	}
+	return line, nil
+}
+
+// End writes down how an effect ended; see [store.Runs].
+func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
+	var t turn
+	var run string
+	begun, ended := false, false
+	t.lock(&begun, lockEffectSQL, end.Account, end.Interrupt, end.Number)
+	t.find(&ended, []any{name{&run}}, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error)
+	if err := s.do(ctx, "end an effect in", &t); err != nil {
+		return err
+	}
+	if !begun {
+		return store.ErrNotFound
+	}
+	if ended {
+		s.tell(end.Account, run)
+	}
+	return nil
+}
+
+// Fenced returns the checkpoints of a run for its owner; see [store.Runs].
+func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, lease} }
+
+var _ store.Indexed = fenced{}
+
+// fenced is a Store in the hands of an owner.
+type fenced struct {
+	*Store
+	lease store.Lease
+}
+
+// Save has the run in hand while it saves: nobody can take it over in between.
+func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return f.saveAs(ctx, &f.lease, key, base, delta)
+}

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	eventsSQL = `
+SELECT ` + eventColumns + ` FROM events AS e
+WHERE e.run_key = ` + thisKey + ` AND e.account = $1 AND e.number > $3 ORDER BY e.number LIMIT $4`
+
+	// feedSQL shows no event as long as a transaction is under way that may write one with a lower number: it would come too late for
+	// whoever has read on.
+	feedSQL = `
+SELECT e.xid, e.id, ` + eventColumns + ` FROM events AS e
+WHERE sha256(e.account) = sha256($1) AND e.account = $1
+  AND (e.xid, e.id) > ($2, $3) AND e.xid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY e.xid, e.id LIMIT $4`
+
+	// horizonSQL returns a number that no transaction has had yet, and whether there are events that feedSQL would not show yet.
+	horizonSQL = `
+SELECT pg_snapshot_xmax(pg_current_snapshot()), EXISTS (
+    SELECT FROM events WHERE sha256(account) = sha256($1) AND account = $1 AND xid >= pg_snapshot_xmin(pg_current_snapshot()))`
+)
+
+// feedPatience is how long Feed waits for transactions that keep back what it has. Ours last for milliseconds.
+const feedPatience = time.Second
+
+// Events returns the events of a run; see [store.Events].
+func (s *Store) Events(ctx context.Context, account, run string, after int64, limit int) (events []store.Event, err error) {
+	var t turn
+	list(&t, &events, scanEvent, eventsSQL, account, run, after, page(limit, 1000))
+	return events, s.look(ctx, "read events of", &t)
+}
+
+// Feed returns events of all runs of an account; see [store.Events].
+//
+// Every transaction in the whole database server that has written something and is not over keeps back what others write after it
+// began. If there is nothing else to return, Feed waits a moment for them.
+func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
+	from, err := parsePlace(after)
+	if err != nil {
+		return nil, "", err
+	}
+	giveUp := time.Now().Add(feedPatience)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		found, keptBack, err := s.feed(ctx, account, from, page(limit, 1000))
+		if err != nil {
+			return nil, "", err
+		}
+		if len(found) == 0 && keptBack && time.Now().Before(giveUp) && sleep(ctx, wait) {
+			continue
+		}
+		for _, e := range found {
+			events, after = append(events, e.Event), e.place.String()
+		}
+		return events, after, nil
+	}
+}
+
+// feed reports also whether something was there that it does not show, before it looked.
+func (s *Store) feed(ctx context.Context, account string, from place, limit int) (found []placedEvent, keptBack bool, err error) {
+	var t turn
+	var unused uint64
+	known := false
+	t.find(&known, []any{&unused, &keptBack}, horizonSQL, account)
+	list(&t, &found, scanPlacedEvent, feedSQL, account, from.xid, from.id, limit)
+	if err := s.look(ctx, "follow", &t); err != nil {
+		return nil, false, err
+	}
+	if from.xid >= unused {
+		return nil, false, store.ErrKey // of another server
+	}
+	return found, keptBack, nil
+}
+
+// place is where an event stands among those of all runs.
+type place struct {
+	xid uint64 // of the transaction
+	id  int64
+}
+
+// String is the cursor behind the event.
+func (p place) String() string {
+	return strconv.FormatUint(p.xid, 10) + ":" + strconv.FormatInt(p.id, 10)
+}
+
+// parsePlace takes nothing but what String returns; "" is the beginning.
+func parsePlace(cursor string) (p place, err error) {
+	if cursor == "" {
+		return place{}, nil
+	}
+	xid, id, _ := strings.Cut(cursor, ":")
+	if p.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {
+		p.id, err = strconv.ParseInt(id, 10, 64)
+	}
+	if err != nil || p.String() != cursor || p.id < 1 {
+		return place{}, store.ErrKey
+	}
+	return p, nil
+}
+
+type placedEvent struct {
+	store.Event
+	place place
+}
+
+func scanPlacedEvent(rows pgx.CollectableRow) (e placedEvent, err error) {
+	err = rows.Scan(append([]any{&e.place.xid, &e.place.id}, eventDest(&e.Event)...)...)
+	return e, err
+}

@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// applySQL notes that the provider has taken answers, and what came of them with the resumes that brought them. The first outcome of a
+	// resume stands.
+	applySQL = `
+WITH applied AS (
+    UPDATE interrupts AS i SET applied = true FROM unnest($2::bytea[]) AS taken (id)
+    WHERE i.key = sha256(sha256($1) || sha256(taken.id)) AND i.account = $1 AND ` + ofTheRunInHand + `
+      AND i.state = 'decided' AND NOT i.applied
+    RETURNING i.resume_key
+)
+UPDATE resumes AS p SET outcome = $3 FROM (SELECT DISTINCT resume_key FROM applied) AS a
+WHERE p.key = a.resume_key AND p.account = $1 AND p.outcome IS NULL AND $3::bytea IS NOT NULL`
+
+	// restSQL makes visible what is asked, withdraws what is asked no longer, and gives the run back. What the run becomes is judged by
+	// other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In the
+	// statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
+	//
+	// The id of another run's question is a unique violation.
+	restSQL = `
+WITH ` + clock + `,
+run AS MATERIALIZED (SELECT key, run, places FROM runs WHERE key = ` + inHand + ` AND account = $1),
+open AS MATERIALIZED (
+    SELECT sha256(sha256($1) || sha256(id)) AS key, *
+    FROM unnest($4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bigint[])
+         WITH ORDINALITY AS o (id, address, kind, data, answer_schema, shown, action, timeout, micros, n)
+), turned AS (
+    UPDATE interrupts AS i SET state = CASE i.state WHEN 'pending' THEN 'withdrawn' ELSE 'pending' END
+    WHERE i.run_key = ` + inHand + ` AND i.account = $1 AND NOT i.applied AND i.state <> 'decided'
+      AND (i.state = 'pending') <> (i.key IN (SELECT key FROM open))
+    RETURNING i.id, i.state, i.place
+), asked AS (
+    INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
+    SELECT $1, o.id, run.run, run.places + o.n, o.address, o.kind, o.data, o.answer_schema, o.shown, o.action, o.timeout, clock.now,
+           CASE WHEN o.timeout > 0 THEN clock.now + o.micros * interval '1 microsecond' END
+    FROM run CROSS JOIN clock CROSS JOIN open AS o
+    WHERE NOT EXISTS (SELECT FROM interrupts AS known WHERE known.key = o.key AND known.run_key IS NOT DISTINCT FROM run.key)
+    RETURNING id, place
+), happened AS MATERIALIZED (
+    SELECT CASE state WHEN 'pending' THEN 'asked' ELSE state END AS kind, id AS interrupt, place FROM turned
+    UNION ALL SELECT 'asked', id, place FROM asked
+    UNION ALL SELECT $2::text, '', NULL
+), settled AS (
+    SELECT (SELECT count(*) FROM happened) AS count, CASE
+           WHEN $2 = 'waiting' AND EXISTS (
+               SELECT FROM interrupts WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state = 'decided') THEN 'ready'
+           WHEN $2 = 'parked' AND NOT (` + anyEffect + `'started') OR ` + anyEffect + `'indeterminate')) THEN 'ready'
+           ELSE $2 END AS status
+), changed AS (
+    UPDATE runs AS r SET status = settled.status, outcome = $3, attempts = 0, owner = NULL, lease_until = NULL, updated_at = clock.now,
+           ready_no = CASE settled.status WHEN 'ready' THEN nextval('ready_numbers') ELSE r.ready_no END,
+           events = r.events + settled.count, places = r.places + cardinality($4)
+    FROM settled CROSS JOIN clock WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.status, r.events - settled.count AS before
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT r.account, r.run, r.before + row_number() OVER (ORDER BY h.place), h.kind, h.interrupt, clock.now
+    FROM changed AS r CROSS JOIN happened AS h CROSS JOIN clock ORDER BY h.place
+)
+SELECT status FROM changed`
+
+	interruptsSQL = `
+SELECT ` + interruptColumns + ` FROM interrupts AS i
+WHERE i.run_key = ` + thisKey + ` AND i.account = $1 ORDER BY i.place`
+)
+
+// Rest gives a run back; see [store.Runs].
+func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (status store.Status, err error) {
+	var t turn
+	locked, rested := false, false
+	t.lock(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+	if len(rest.Applied) > 0 {
+		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome)
+	}
+	t.find(&rested, []any{(*string)(&status)}, restSQL, append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open)...)...)
+	err = s.do(ctx, "rest a run in", &t)
+	switch {
+	case violates(err, "interrupts_pkey"):
+		return "", wrap("rest a run in", s.name, ErrAskedElsewhere)
+	case err != nil:
+		return "", err
+	case !rested:
+		return "", store.ErrFenced
+	}
+	s.tell(lease.Account, lease.Run)
+	return status, nil
+}
+
+// questionColumns are the arguments of restSQL that hold what is asked. Of several questions with one id the first counts.
+func questionColumns(open []store.NewInterrupt) []any {
+	ids, addresses, kinds, data, schemas, shown, actions := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
+	timeouts, whole := []int64{}, []int64{}
+	seen := make(map[string]bool, len(open))
+	for _, n := range open {
+		if seen[n.ID] {
+			continue
+		}
+		seen[n.ID] = true
+		ids, addresses, kinds = append(ids, []byte(n.ID)), append(addresses, []byte(n.Address)), append(kinds, []byte(n.Kind))
+		data, schemas = append(data, n.Data), append(schemas, n.Schema)
+		shown, actions = append(shown, []byte(n.Shown)), append(actions, []byte(n.Action))
+		timeouts, whole = append(timeouts, int64(n.Timeout)), append(whole, micros(n.Timeout))
+	}
+	return []any{ids, addresses, kinds, data, schemas, shown, actions, timeouts, whole}
+}
+
+// Interrupts returns all interrupts of a run; see [store.Runs].
+func (s *Store) Interrupts(ctx context.Context, account, run string) (all []store.Interrupt, err error) {
+	var t turn
+	list(&t, &all, scanInterrupt, interruptsSQL, account, run)
+	return all, s.look(ctx, "list interrupts of", &t)
+}

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+var _ store.Store = (*Store)(nil)
+
+const (
+	// createRunSQL gives way to whoever is there: a run of this id, one of this state key that is alive, or one of the
+	// generation that this one would have. It waits for those that are about to commit.
+	createRunSQL = `
+WITH ` + clock + `,
+created AS (
+    INSERT INTO runs (account, run, state_key, generation, provider, graph, ref, input, input_digest,
+                      status, fence, owner, lease_until, events, created_at, updated_at)
+    SELECT $1, $2::bytea, $3::bytea, $11::integer + 1, $4, $5, $6, $7, $8, 'running', 1, $9, now + $10::bigint * interval '1 microsecond', 1, now, now
+    FROM clock
+    WHERE $11 = coalesce((
+        SELECT generation FROM runs WHERE handle = sha256(sha256($1) || sha256($3)) AND account = $1 ORDER BY generation DESC LIMIT 1), 0)
+    ON CONFLICT DO NOTHING
+    RETURNING account, run, created_at
+)
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', created_at FROM created`
+
+	newestRunSQL = `
+SELECT ` + runColumns + ` FROM runs AS r
+WHERE r.handle = ` + thisKey + ` AND r.account = $1 ORDER BY r.generation DESC LIMIT 1`
+
+	// listSQL reads a page of each status, so that what it reads does not depend on how many runs have another one.
+	listSQL = `
+SELECT r.* FROM unnest($2::text[]) AS wanted (status) CROSS JOIN LATERAL (
+    SELECT ` + bareRunColumns + ` FROM runs AS r
+    WHERE sha256(r.account) = sha256($1) AND r.account = $1 AND r.status = wanted.status
+      AND r.created_at <= $3 AND (r.created_at, r.run) < ($3, $4)
+      AND ($5::bytea = '' OR r.provider = $5) AND ($6::bytea = '' OR r.graph = $6)
+    ORDER BY r.created_at DESC, r.run DESC LIMIT $7
+) AS r
+ORDER BY r.created_at DESC, r.run DESC LIMIT $7`
+
+	retrySQL = `
+UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = nextval('ready_numbers'), updated_at = clock_timestamp()
+WHERE r.key = ` + inHand + ` AND r.account = $1 AND r.status = 'parked'
+RETURNING ` + runColumns
+
+	cancelSQL = `
+WITH ` + clock + `,
+withdrawn AS (
+    UPDATE interrupts SET state = 'withdrawn'
+    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending'
+    RETURNING id, place
+), happened AS (SELECT count(*) + 1 AS count FROM withdrawn),
+changed AS (
+    UPDATE runs AS r SET status = $2::text, fence = r.fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = false,
+           updated_at = clock.now, events = r.events + happened.count
+    FROM clock CROSS JOIN happened WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.*, r.events - happened.count AS before
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT account, run, before + row_number() OVER (ORDER BY place), kind, interrupt, updated_at FROM changed CROSS JOIN (
+        SELECT 'withdrawn' AS kind, id AS interrupt, place FROM withdrawn UNION ALL SELECT $2::text, '', NULL) AS happened
+    ORDER BY place
+)
+SELECT ` + runColumns + ` FROM changed AS r`
+
+	nowSQL = `SELECT clock_timestamp()`
+)
+
+// Create begins a run; see [store.Runs].
+func (s *Store) Create(ctx context.Context, n store.NewRun) (store.Lease, error) {
+	if n.ID == "" || n.StateKey == "" {
+		return store.Lease{}, store.ErrKey
+	}
+	var t turn
+	created := false
+	t.changes(&created, createRunSQL, n.Account, n.ID, n.StateKey, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
+		n.Owner, micros(n.Lease), n.After)
+	if err := s.do(ctx, "create a run in", &t); err != nil {
+		return store.Lease{}, err
+	}
+	if !created {
+		return store.Lease{}, store.ErrExists
+	}
+	s.tell(n.Account, n.ID)
+	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, nil
+}
+
+// Get returns the newest run of a state key; see [store.Runs].
+func (s *Store) Get(ctx context.Context, account, stateKey string) (run store.Run, err error) {
+	var t turn
+	found := false
+	t.find(&found, runDest(&run), newestRunSQL, account, stateKey)
+	if err := s.look(ctx, "get a run from", &t); err != nil {
+		return store.Run{}, err
+	}
+	if !found {
+		return store.Run{}, store.ErrNotFound
+	}
+	return run, nil
+}
+
+// allStatuses are those that a filter without any means.
+var allStatuses = []store.Status{
+	store.Ready, store.Running, store.Waiting, store.Parked, store.Completed, store.Failed, store.Cancelled, store.Superseded,
+}
+
+// List returns runs of an account; see [store.Runs].
+func (s *Store) List(ctx context.Context, account string, f store.Filter) (runs []store.Run, err error) {
+	statuses := f.Status
+	if len(statuses) == 0 {
+		statuses = allStatuses
+	}
+	before := pgtype.Timestamptz{Time: f.Before.Created, Valid: true}
+	if f.Before == (store.RunPlace{}) {
+		before.InfinityModifier = pgtype.Infinity
+	}
+	var t turn
+	list(&t, &runs, scanRun, listSQL, account, distinct(statuses), before, f.Before.ID, f.Provider, f.Graph, page(f.Limit, 100))
+	return runs, s.look(ctx, "list runs of", &t)
+}
+
+func distinct(statuses []store.Status) (words []string) {
+	seen := make(map[store.Status]bool, len(statuses))
+	for _, status := range statuses {
+		if !seen[status] {
+			seen[status] = true
+			words = append(words, string(status))
+		}
+	}
+	return words
+}
+
+// page is how many are returned at most.
+func page(limit, otherwise int) int {
+	if limit <= 0 {
+		return otherwise
+	}
+	return min(limit, 1000)
+}
+
+// Retry makes a parked run ready; see [store.Runs].
+func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
+	return s.changeAlive(ctx, "retry a run in", account, stateKey, retrySQL, account)
+}
+
+// Cancel ends a run that is alive; see [store.Runs].
+func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
+	return s.changeAlive(ctx, "cancel a run in", account, stateKey, cancelSQL, account, as)
+}
+
+// changeAlive changes the run of a state key that is alive, and returns it.
+func (s *Store) changeAlive(ctx context.Context, op, account, stateKey, text string, values ...any) (run store.Run, err error) {
+	var t turn
+	locked, changed := false, false
+	t.lock(&locked, lockAliveSQL, account, stateKey)
+	t.find(&changed, runDest(&run), text, values...)
+	if err := s.do(ctx, op, &t); err != nil {
+		return store.Run{}, err
+	}
+	if !changed {
+		return store.Run{}, store.ErrNotFound
+	}
+	s.tell(run.Account, run.ID)
+	return run, nil
+}
+
+// Now is the time of the server's clock, to the microsecond.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	var t turn
+	found := false
+	t.find(&found, []any{moment{&now}}, nowSQL)
+	return now, s.look(ctx, "read the clock of", &t)
+}

@@ -1,0 +1,297 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+// The whole port, on a server of its own: what other tests leave open for a while would hold up the feed.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	connString := pgtest.Start(t).Database(t)
+	storetest.Store(t, func(t *testing.T) store.Store {
+		s := mustOpen(t, connString, Config{Schema: "the suite"})
+		if _, err := s.pool.Exec(t.Context(), `TRUNCATE `+strings.Join(tables, ", ")); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// What follows is a book in few words; everything is of account acme.
+
+const long = time.Hour // a lease that does not end during a test
+
+func newRun(id string) store.NewRun {
+	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Owner: "test", Lease: long}
+}
+
+func begin(t testing.TB, s *Store, id string) store.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), newRun(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// rest gives a run back with these questions; the one called due has a deadline.
+func rest(t testing.TB, s *Store, lease store.Lease, applied []string, ids ...string) {
+	t.Helper()
+	if status, err := s.Rest(t.Context(), lease, asking(applied, ids...)); err != nil || status != store.Waiting {
+		t.Fatal(status, err)
+	}
+}
+
+func asking(applied []string, ids ...string) store.Rest {
+	rest := store.Rest{Status: store.Waiting, Applied: applied, Outcome: []byte("asks")}
+	for _, id := range ids {
+		n := store.NewInterrupt{ID: id, Data: []byte("data"), Shown: "shown", Action: "action-" + id}
+		if id == "due" {
+			n.Timeout = time.Hour
+		}
+		rest.Open = append(rest.Open, n)
+	}
+	return rest
+}
+
+func say(run, resume string, verdict store.Verdict, ids ...string) store.Decision {
+	d := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body"}
+	for _, id := range ids {
+		a := store.Answer{Interrupt: id, Verdict: verdict, Shown: "shown"}
+		if verdict == store.Approve {
+			a.Final = "action-" + id
+		}
+		d.Answers = append(d.Answers, a)
+	}
+	return d
+}
+
+func accepted(t testing.TB, s *Store, d store.Decision) {
+	t.Helper()
+	if receipt, err := s.Decide(t.Context(), d); err != nil || receipt.Result != store.Accepted {
+		t.Fatal(receipt, err)
+	}
+}
+
+func claim(t testing.TB, s *Store, run string) store.Lease {
+	t.Helper()
+	work, err := s.Claim(t.Context(), store.Claim{Owner: "test", Lease: long})
+	if err != nil || work == nil || work.Run.ID != run {
+		t.Fatal(work, err)
+	}
+	return work.Lease
+}
+
+// odd are byte strings that text columns, text functions or SQL itself would trip over.
+var odd = []string{
+	"\x00", "\x00\x00", "a\x00b", "a\x00c", "\xff\xfe", "\xc3\x28", "\xed\xa0\x80", "é", "e\u0301", "'; DROP TABLE runs; --", "$1", " ", "NULL", "1", "01",
+	`\x00`, strings.Repeat("long", 1000),
+}
+
+func TestI8_BytesAnyInEveryNameAreKeptApart(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	for n, text := range odd {
+		for _, account := range []string{text, ""} {
+			oddRun(t, s, account, text, odd[(n+1)%len(odd)])
+		}
+	}
+	for n, text := range odd {
+		other := odd[(n+1)%len(odd)]
+		run, err := s.Get(t.Context(), text, text)
+		if err != nil || run.ID != other || run.Account != text || run.StateKey != text || run.Provider != text || run.Graph != other || run.Owner != text || run.Fence != 2 {
+			t.Errorf("run %+v, %v", run, err)
+		}
+		all, err := s.Interrupts(t.Context(), text, other)
+		if err != nil || len(all) != 1 || all[0].ID != text || all[0].By != other || all[0].ResumeID != text || all[0].Final != text || all[0].Via != text || all[0].Shown != other || all[0].Address != other || all[0].Kind != text {
+			t.Errorf("interrupts %+v, %v", all, err)
+		}
+		receipt, err := s.Resumed(t.Context(), text, other, text)
+		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
+			t.Errorf("receipt %+v, %v", receipt, err)
+		}
+	}
+}
+
+// oddRun takes a run through everything, called by these names.
+func oddRun(t *testing.T, s *Store, account, a, b string) {
+	t.Helper()
+	ctx := t.Context()
+	lease, err := s.Create(ctx, store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := store.NewInterrupt{ID: a, Address: b, Kind: a, Shown: b, Action: a}
+	if _, err = s.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{question}}); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := s.Decide(ctx, store.Decision{
+		Account: account, Run: b, ResumeID: a, Actor: b, Body: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.Approve, Shown: b, Final: a}},
+	})
+	if err != nil || receipt.Result != store.Accepted {
+		t.Fatal(receipt, err)
+	}
+	work, err := s.Claim(ctx, store.Claim{Owner: a, Lease: long, Account: account, Run: b})
+	if err != nil || work == nil {
+		t.Fatal(work, err)
+	}
+	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || !begun || line.NewEffect != effect {
+		t.Fatal(line, begun, err)
+	}
+	if err := s.End(ctx, store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}); err != nil {
+		t.Fatal(err)
+	}
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || begun || line.Error != a || line.NewEffect != effect {
+		t.Fatal(line, begun, err)
+	}
+}
+
+// An interrupt is known by its id alone where its effects are ended, so an id is one run's.
+func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	rest(t, s, begin(t, s, "r1"), nil, "i")
+	lease := begin(t, s, "r2")
+	if _, err := s.Rest(t.Context(), lease, asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
+		t.Errorf("Rest: %v; want ErrAskedElsewhere", err)
+	}
+	if all, err := s.Interrupts(t.Context(), "acme", "r2"); err != nil || len(all) > 0 {
+		t.Errorf("half of it was done: %+v, %v", all, err)
+	}
+	rest(t, s, lease, nil, "new")
+}
+
+// An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
+func TestDecide_AnApproveSaysWhat(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	open := asking(nil, "action", "none")
+	open.Open[1].Action = ""
+	if _, err := s.Rest(t.Context(), begin(t, s, "r"), open); err != nil {
+		t.Fatal(err)
+	}
+	blank := say("r", "1", store.Approve, "action")
+	blank.Answers[0].Final = ""
+	if receipt, err := s.Decide(t.Context(), blank); err == nil {
+		t.Errorf("an approve of nothing in particular was %+v", receipt)
+	}
+	none := say("r", "2", store.Approve, "none")
+	none.Answers[0].Final = ""
+	accepted(t, s, none)
+	if _, _, err := s.Begin(t.Context(), claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
+		t.Errorf("Begin: %v; want ErrNotApproved", err)
+	}
+}
+
+// All answers are judged; of several to one interrupt the last counts, and it has happened once.
+func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	rest(t, s, begin(t, s, "r"), nil, "i", "j")
+	wrong := say("r", "1", store.Approve, "i", "i")
+	wrong.Answers[0].Shown = "something else"
+	if receipt, err := s.Decide(t.Context(), wrong); err != nil || receipt.Result != store.Mismatch {
+		t.Errorf("%+v, %v; want digest_mismatch", receipt, err)
+	}
+	twice := say("r", "2", store.Approve, "j", "i", "j")
+	twice.Answers[2].Verdict, twice.Answers[2].Final = store.Reject, ""
+	accepted(t, s, twice)
+	history, err := s.History(t.Context(), "acme", "r")
+	if err != nil || history.Interrupts[0].Verdict != store.Approve || history.Interrupts[1].Verdict != store.Reject {
+		t.Errorf("%+v, %v", history.Interrupts, err)
+	}
+	if events := history.Events; len(events) != 6 || events[4].Interrupt != "j" || events[5].Interrupt != "i" {
+		t.Errorf("events are %+v", events)
+	}
+}
+
+// One resume can answer two questions, and two executions can apply them. Whoever asks for the outcome always gets the same.
+func TestI3_TheFirstOutcomeOfAResumeStands(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	rest(t, s, begin(t, s, "r"), nil, "i1", "i2")
+	accepted(t, s, say("r", "1", store.Approve, "i1", "i2"))
+	for _, id := range []string{"i1", "i2"} {
+		rest := store.Rest{Status: store.Waiting, Applied: []string{id}, Outcome: []byte("applied " + id)}
+		if _, err := s.Rest(t.Context(), claim(t, s, "r"), rest); err != nil {
+			t.Fatal(err)
+		}
+		if receipt, err := s.Resumed(t.Context(), "acme", "ann", "1"); err != nil || string(receipt.Outcome) != "applied i1" {
+			t.Errorf("after %s: %+v, %v", id, receipt, err)
+		}
+	}
+}
+
+// What was delayed gets its turn by when it was released, however many are over their delay at once.
+func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	for _, r := range []struct {
+		id    string
+		delay time.Duration
+	}{{"first", 20 * time.Millisecond}, {"second", 0}, {"third", time.Microsecond}, {"tomorrow", 24 * time.Hour}, {"fourth", 0}} {
+		if err := s.Release(t.Context(), begin(t, s, r.id), store.Release{Delay: r.delay}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start, err := s.Now(t.Context())
+	for now := start; now.Sub(start) <= 20*time.Millisecond && err == nil; {
+		now, err = s.Now(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"first", "second", "third", "fourth"} {
+		claim(t, s, id)
+	}
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+		t.Errorf("claimed %+v, %v", work, err)
+	}
+}
+
+// Statements that work on the run in hand change nothing if there is none: nobody has looked whether they may.
+func TestStatements_NothingInHandNothingChanges(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	scene(t, s)
+	open := questionColumns(asking(nil, "new").Open)
+	id := []byte("busy")
+	for name, values := range map[string][]any{
+		cancelSQL: {[]byte("acme"), "cancelled"}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},
+		restSQL:  append([]any{[]byte("acme"), "completed", []byte("x")}, open...),
+		applySQL: {[]byte("acme"), bytesOf([]string{"yes", "no"}), []byte("x")}, expireSQL: {[]byte("acme"), bytesOf([]string{"due"}), []byte("clock")},
+		allowSQL: {[]byte("acme"), []byte("new"), []byte("d"), id, id, id, id}, beginSQL: {[]byte("acme"), []byte("yes"), 9, []byte("action-yes"), id, false},
+		endSQL:         {[]byte("acme"), []byte("yes"), 1, "failed", id, id},
+		createOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}}, advanceOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}, 0, [][]byte{}},
+		forgetEffectsSQL: {[]byte("acme")}, forgetInterruptsSQL: {[]byte("acme")}, forgetResumesSQL: {[]byte("acme")},
+		forgetEventsSQL: {[]byte("acme")}, forgetCheckpointSQL: {[]byte("acme")}, forgetRunSQL: {[]byte("acme")},
+	} {
+		before := bookDigest(t, s)
+		if _, err := s.pool.Exec(t.Context(), name, values...); err != nil {
+			t.Errorf("%v in %s", err, name)
+		}
+		if after := bookDigest(t, s); after != before {
+			t.Errorf("something was changed by %s", name)
+		}
+	}
+	// A decision is refused, and that is written down.
+	said := append([]any{[]byte("acme"), id, []byte("ann"), []byte("new"), []byte("b"), []byte("v")}, answerColumns(say("busy", "new", store.Reject, "open").Answers)...)
+	var result string
+	if err := s.pool.QueryRow(t.Context(), decideSQL, said...).Scan(nil, &result, nil, nil, nil); err != nil || result != string(store.Unknown) {
+		t.Errorf("a decision without a run in hand is %s, %v", result, err)
+	}
+}
+
+// bookDigest is a digest of all rows.
+func bookDigest(t *testing.T, s *Store) (digest string) {
+	t.Helper()
+	err := s.pool.QueryRow(t.Context(), `
+SELECT md5(concat((SELECT string_agg(r::text, ' ' ORDER BY key) FROM runs AS r), (SELECT string_agg(i::text, ' ' ORDER BY key) FROM interrupts AS i),
+    (SELECT string_agg(p::text, ' ' ORDER BY key) FROM resumes AS p), (SELECT string_agg(e::text, ' ' ORDER BY interrupt_key, number) FROM effects AS e),
+    (SELECT count(*) FROM events), (SELECT count(*) FROM checkpoints)))`).Scan(&digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}

@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// A hint is given after the commit. Within it, PostgreSQL would let no two transactions of the whole server commit at the same time.
+//
+//	tell ──► watchers of this Store
+//	  └────► pending ──goroutine──► NOTIFY ──► LISTEN ──goroutine──► watchers of the other Stores
+
+const (
+	// watcherBacklog is how many hints a watcher may be behind before it only learns that there were more.
+	watcherBacklog = 64
+
+	// maxPending is how many runs wait for the next NOTIFY before the hint becomes that it may have been any.
+	maxPending = 4096
+
+	// maxPayload is what PostgreSQL takes in one notification.
+	maxPayload = 7999
+
+	// notifyTimeout is for one NOTIFY, and for the last one when the Store is closed.
+	notifyTimeout = 2 * time.Second
+
+	// heartbeat is after how long of silence the listener asks whether its connection is still there.
+	heartbeat = 30 * time.Second
+
+	minBackoff, maxBackoff = 50 * time.Millisecond, 5 * time.Second
+)
+
+const notifySQL = `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload`
+
+// hints tells watchers, here and elsewhere, that something happened. It never waits for one.
+type hints struct {
+	origin  string // tells this Store's notifications from those of others
+	channel string
+
+	mu        sync.Mutex
+	closed    bool
+	watchers  map[chan store.Key]struct{}
+	pending   map[store.Key]struct{} // not yet notified
+	notifying bool                   // the goroutine runs
+	listening bool                   // the goroutine runs
+
+	more    chan struct{} // something is pending
+	running sync.WaitGroup
+	life    context.Context // ends when the Store is closed
+	end     context.CancelFunc
+}
+
+func newHints(schema, origin string) *hints {
+	// Channels belong to the database, and their names are not longer than 63 bytes.
+	sum := sha256.Sum256([]byte(schema))
+	h := &hints{
+		origin: origin, channel: "fermata_" + hex.EncodeToString(sum[:16]),
+		watchers: make(map[chan store.Key]struct{}), pending: make(map[store.Key]struct{}), more: make(chan struct{}, 1),
+	}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// close ends the goroutines and all watches.
+func (h *hints) close() {
+	h.mu.Lock()
+	h.closed = true
+	for watcher := range h.watchers {
+		delete(h.watchers, watcher)
+		close(watcher)
+	}
+	h.mu.Unlock()
+	h.end()
+	h.running.Wait()
+}
+
+// Watch returns hints that something has happened to a run; see [store.Events]. The channel is closed when ctx or the Store ends.
+//
+// The first Watch makes a connection of its own, besides those of [Config.MaxConns], on which the Store listens to others until it is
+// closed. Whenever that connection was made anew, the hint is that it may have been any run.
+func (s *Store) Watch(ctx context.Context) <-chan store.Key {
+	h := s.hints
+	watcher := make(chan store.Key, watcherBacklog)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(watcher)
+		return watcher
+	}
+	h.watchers[watcher] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if _, there := h.watchers[watcher]; there {
+			delete(h.watchers, watcher)
+			close(watcher)
+		}
+	})
+	if !h.listening {
+		h.listening = true
+		h.running.Go(s.listenAlways)
+	}
+	return watcher
+}
+
+// tell hints at a run to which something has happened.
+func (s *Store) tell(account, run string) {
+	h := s.hints
+	key := store.Key{Account: account, Run: run}
+	h.offer(key)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.add(key)
+	if !h.notifying {
+		h.notifying = true
+		h.running.Go(s.notifyAlways)
+	}
+}
+
+// add makes a hint pending; the lock is held.
+func (h *hints) add(key store.Key) {
+	if len(h.pending) >= maxPending {
+		key = store.Key{}
+		clear(h.pending)
+	}
+	if _, any := h.pending[store.Key{}]; !any {
+		h.pending[key] = struct{}{}
+	}
+	select {
+	case h.more <- struct{}{}:
+	default:
+	}
+}
+
+// offer gives a hint to all watchers. The last room of a watcher is for the zero key: when there is no room at all, that one is still
+// to be read, and says what is lost here.
+func (h *hints) offer(key store.Key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for watcher := range h.watchers {
+		switch cap(watcher) - len(watcher) {
+		case 0:
+		case 1:
+			watcher <- store.Key{}
+		default:
+			watcher <- key
+		}
+	}
+}
+
+// notifyAlways sends what is pending, all that has come meanwhile at once.
+func (s *Store) notifyAlways() {
+	h := s.hints
+	wait := minBackoff
+	for {
+		select {
+		case <-h.more:
+		case <-h.life.Done():
+			s.notify(h.take()) // what else can be done is to lose them
+			return
+		}
+		if s.notify(h.take()) == nil {
+			wait = minBackoff
+			continue
+		}
+		h.mu.Lock()
+		h.add(store.Key{}) // nobody will know any more which they were
+		h.mu.Unlock()
+		if !sleep(h.life, wait) {
+			return
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// take returns what is pending, as payloads.
+func (h *hints) take() (payloads []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key := range h.pending {
+		payloads = append(payloads, h.payload(key))
+	}
+	clear(h.pending)
+	return payloads
+}
+
+func (s *Store) notify(payloads []string) error {
+	if len(payloads) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, notifySQL, s.hints.channel, payloads)
+	return err
+}
+
+// payload is the origin and the run; without a run it may be any.
+func (h *hints) payload(key store.Key) string {
+	if key != (store.Key{}) {
+		if text := h.origin + " " + hex.EncodeToString([]byte(key.Account)) + " " + hex.EncodeToString([]byte(key.Run)); len(text) <= maxPayload {
+			return text
+		}
+	}
+	return h.origin
+}
+
+// heard gives the hint of another Store to the watchers. What it does not understand may be of a newer build, and about any run.
+func (h *hints) heard(payload string) {
+	words := strings.Split(payload, " ")
+	if words[0] == h.origin {
+		return // they have it
+	}
+	var key store.Key
+	if len(words) == 3 {
+		account, err := hex.DecodeString(words[1])
+		run, runErr := hex.DecodeString(words[2])
+		if err == nil && runErr == nil {
+			key = store.Key{Account: string(account), Run: string(run)}
+		}
+	}
+	h.offer(key)
+}
+
+// listenAlways listens, on one connection after the other.
+func (s *Store) listenAlways() {
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+		if s.listen(s.hints.life) {
+			wait = minBackoff
+		}
+		if !sleep(s.hints.life, wait) {
+			return
+		}
+	}
+}
+
+// listen hands on what others say until the connection is lost. It reports whether there was one.
+func (s *Store) listen(ctx context.Context) (connected bool) {
+	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) {
+		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a wait that ends leaves the connection as it is
+		}
+	})
+	if err != nil {
+		return false
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+		defer cancel()
+		conn.Close(closing)
+	}()
+	if _, err := conn.Exec(ctx, `LISTEN `+s.hints.channel); err != nil {
+		return false
+	}
+	s.hints.offer(store.Key{}) // nobody knows what happened before
+	for {
+		waiting, cancel := context.WithTimeout(ctx, heartbeat)
+		heard, err := conn.WaitForNotification(waiting)
+		cancel()
+		switch {
+		case err == nil:
+			s.hints.heard(heard.Payload)
+		case ctx.Err() != nil || waiting.Err() == nil || !answers(ctx, conn):
+			return true
+		}
+	}
+}
+
+// answers asks the server for a sign of life.
+func answers(ctx context.Context, conn *pgx.Conn) bool {
+	asking, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	return conn.Ping(asking) == nil
+}
+
+// connect makes a connection that is not the pool's.
+func (s *Store) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	if s.closed.Load() {
+		return nil, errors.New("no connection")
+	}
+	config := s.pool.Config().ConnConfig
+	change(config)
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// sleep reports whether it was not woken by the end of ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,241 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+)
+
+// heard returns the next hint.
+func heard(t *testing.T, hints <-chan store.Key) store.Key {
+	t.Helper()
+	patience := time.NewTimer(time.Minute) // a test that fails should not hang
+	defer patience.Stop()
+	select {
+	case key, open := <-hints:
+		if !open {
+			t.Fatal("the hints have ended")
+		}
+		return key
+	case <-patience.C:
+		t.Fatal("no hint")
+	}
+	return store.Key{}
+}
+
+// listening watches, and waits until the Store hears what others say.
+func listening(t *testing.T, s *Store) <-chan store.Key {
+	t.Helper()
+	hints := s.Watch(t.Context())
+	if key := heard(t, hints); key != (store.Key{}) {
+		t.Fatalf("the first hint is at %q; want one that it may have been any run", key)
+	}
+	return hints
+}
+
+func TestWatch_AcrossStores(t *testing.T) {
+	connString := pgtest.New(t)
+	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
+	hints := listening(t, second)
+	begin(t, first, "r")
+	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "r"}) {
+		t.Errorf("a hint at %q", key)
+	}
+	odd := newRun("\x00 \xff")
+	odd.Account = "a b\x00"
+	if _, err := first.Create(t.Context(), odd); err != nil {
+		t.Fatal(err)
+	}
+	if key := heard(t, hints); key != (store.Key{Account: odd.Account, Run: odd.ID}) {
+		t.Errorf("a hint at %q", key)
+	}
+	long := newRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
+	if _, err := first.Create(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if key := heard(t, hints); key != (store.Key{}) {
+		t.Errorf("a hint at %q; want one that it may have been any run", key)
+	}
+}
+
+// Another schema is another store.
+func TestWatch_StaysInTheSchema(t *testing.T) {
+	connString := pgtest.New(t)
+	hints := listening(t, mustOpen(t, connString, Config{}))
+	begin(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
+	begin(t, mustOpen(t, connString, Config{}), "ours")
+	if key := heard(t, hints); key.Run != "ours" {
+		t.Errorf("a hint at %q", key)
+	}
+}
+
+// A Store's own hints come at once, and once: what it hears of itself is nothing new.
+func TestWatch_OwnHintsComeOnce(t *testing.T) {
+	connString := pgtest.New(t)
+	s, other := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
+	hints := listening(t, s)
+	others := listening(t, other)
+	for n := range 3 {
+		id := fmt.Sprint("r", n)
+		begin(t, s, id)
+		if key := heard(t, hints); key.Run != id {
+			t.Errorf("a hint at %q, want %s", key, id)
+		}
+		if key := heard(t, others); key.Run != id { // by then the notification is through
+			t.Errorf("others have a hint at %q, want %s", key, id)
+		}
+	}
+}
+
+// What happened while the connection was lost is not known, so it may have been any run.
+func TestWatch_AConnectionThatWasLost(t *testing.T) {
+	connString := pgtest.New(t)
+	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
+	hints := listening(t, second)
+	for n := range 2 {
+		mustExec(t, raw(t, connString), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
+		if key := heard(t, hints); key != (store.Key{}) {
+			t.Errorf("a hint at %q; want one that it may have been any run", key)
+		}
+		id := fmt.Sprint("r", n)
+		begin(t, first, id)
+		if key := heard(t, hints); key.Run != id {
+			t.Errorf("a hint at %q, want %s", key, id)
+		}
+	}
+}
+
+// Hints are no part of the transactions: a transaction with a NOTIFY in it lets no other one commit meanwhile.
+func TestWatch_NoTransactionNotifies(t *testing.T) {
+	for name, text := range statements(t) {
+		if name != "notifySQL" && strings.Contains(strings.ToLower(text), "notify") {
+			t.Errorf("%s notifies", name)
+		}
+	}
+}
+
+// Several hints go in one notification each, but in one transaction; and when there are too many, they become one.
+func TestWatch_ManyHintsAtOnce(t *testing.T) {
+	h := newHints("fermata", "origin")
+	for n := range maxPending {
+		h.add(store.Key{Account: "acme", Run: fmt.Sprint(n)})
+	}
+	if payloads := h.take(); len(payloads) != maxPending {
+		t.Errorf("%d payloads, want %d", len(payloads), maxPending)
+	}
+	for n := range maxPending + 10 {
+		h.add(store.Key{Account: "acme", Run: fmt.Sprint(n)})
+	}
+	if payloads := h.take(); len(payloads) != 1 || payloads[0] != "origin" {
+		t.Errorf("payloads %q, want one that says nothing", payloads)
+	}
+	if payloads := h.take(); len(payloads) > 0 {
+		t.Errorf("payloads %q are sent again", payloads)
+	}
+}
+
+// A watcher that does not read stops nobody, and learns that it has missed something.
+func TestWatch_AWatcherThatIsBehind(t *testing.T) {
+	h := newHints("fermata", "origin")
+	s := &Store{hints: h}
+	h.listening = true // to whom does not matter
+	hints := s.Watch(t.Context())
+	for n := range 3 * watcherBacklog {
+		h.offer(store.Key{Account: "acme", Run: fmt.Sprint(n)})
+	}
+	for n := range watcherBacklog - 1 {
+		if key := heard(t, hints); key.Run != fmt.Sprint(n) {
+			t.Fatalf("hint %d is at %q", n, key)
+		}
+	}
+	if key := heard(t, hints); key != (store.Key{}) {
+		t.Errorf("the last hint is at %q; want one that it may have been any run", key)
+	}
+	h.offer(store.Key{Run: "next"})
+	if key := heard(t, hints); key.Run != "next" {
+		t.Errorf("the next hint is at %q", key)
+	}
+}
+
+// What others say that cannot be understood may be about any run.
+func TestWatch_WordsOfANewerBuild(t *testing.T) {
+	h := newHints("fermata", "origin")
+	s := &Store{hints: h}
+	h.listening = true
+	hints := s.Watch(t.Context())
+	for payload, want := range map[string]store.Key{
+		"other 61 62":     {Account: "a", Run: "b"},
+		"other  62":       {Run: "b"},
+		"other":           {},
+		"other 6":         {},
+		"other 61 6x":     {},
+		"other 61 62 new": {},
+		"":                {},
+	} {
+		h.heard(payload)
+		if key := heard(t, hints); key != want {
+			t.Errorf("%q is a hint at %q, want %q", payload, key, want)
+		}
+	}
+	h.heard("origin 61 62")
+	if len(hints) > 0 {
+		t.Error("its own hint came back")
+	}
+}
+
+func TestWatch_EndsWithTheStore(t *testing.T) {
+	s := mustOpen(t, pgtest.New(t), Config{})
+	hints := listening(t, s)
+	s.Close()
+	for range hints { // until it is closed
+	}
+	for range s.Watch(t.Context()) { // and so is one of a Store that is closed
+	}
+}
+
+// What is pending when the Store is closed is still sent.
+func TestWatch_TheLastHintOfAStore(t *testing.T) {
+	connString := pgtest.New(t)
+	hints := listening(t, mustOpen(t, connString, Config{}))
+	s := mustOpen(t, connString, Config{})
+	s.hints.add(store.Key{Account: "acme", Run: "r"})
+	<-s.hints.more // nothing but the end is left to wait for
+	s.hints.end()
+	s.notifyAlways()
+	if key := heard(t, hints); key.Run != "r" {
+		t.Errorf("a hint at %q", key)
+	}
+}
+
+// A NOTIFY whose connection was lost may not have come through. The next one says that there was something.
+func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
+	direct := pgtest.New(t)
+	network, connString := through(t, direct)
+	hints := listening(t, mustOpen(t, direct, Config{}))
+	s := mustOpen(t, connString, Config{MaxConns: 1})
+	network.reset()
+	s.tell("acme", "r") // as after a commit
+	if key := heard(t, hints); key != (store.Key{}) {
+		t.Errorf("a hint at %q; want one that it may have been any run", key)
+	}
+}
+
+// A connection that says nothing any more is found out.
+func TestWatch_AnswersOnlyWhileTheServerDoes(t *testing.T) {
+	network, connString := through(t, pgtest.New(t))
+	conn := raw(t, connString)
+	if !answers(t.Context(), conn) {
+		t.Fatal("the server does not answer")
+	}
+	network.hush()
+	ctx, cancel := context.WithTimeout(t.Context(), hurry)
+	defer cancel()
+	if answers(ctx, conn) {
+		t.Error("the network is silent, and the server answers")
+	}
+}

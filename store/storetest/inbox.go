@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// testAsked lists what several runs ask, in pages and filtered.
+func testAsked(t *testing.T, h *house) {
+	h.waiting("r1", "a", "b")
+	h.waiting("r2", "c")
+	h.waiting("r3", "d")
+	h.gets(approve("r1", "1", "b"), store.Accepted)
+	_, err := h.store.Cancel(h.ctx(), "acme", "key-r3", store.Cancelled)
+	h.must(err)
+	ids := func(filter store.AskedFilter) (all []string) {
+		for {
+			list, err := h.store.Asked(h.ctx(), "acme", filter)
+			h.must(err)
+			if len(list) == 0 {
+				return all
+			}
+			for _, a := range list {
+				if a.StateKey != "key-"+a.Run || a.Provider != "inproc" || a.Graph != "g" || a.Account != "acme" {
+					t.Errorf("it is said to be of %+v", a)
+				}
+				all = append(all, a.ID)
+			}
+			last := list[len(list)-1]
+			filter.After = store.AskedPlace{Created: last.Created, ID: last.ID}
+		}
+	}
+	for state, want := range map[store.InterruptState]string{"": "[a b c d]", store.Pending: "[a c]", store.Decided: "[b]", store.Withdrawn: "[d]"} {
+		for limit := range 3 {
+			if got := fmt.Sprint(ids(store.AskedFilter{State: state, Limit: limit})); got != want {
+				t.Errorf("%s in pages of %d: %s", state, limit, got)
+			}
+		}
+	}
+	if got := ids(store.AskedFilter{Kind: "another"}); got != nil {
+		t.Errorf("of another kind: %v", got)
+	}
+	if list, err := h.store.Asked(h.ctx(), "other", store.AskedFilter{}); err != nil || len(list) != 0 {
+		t.Errorf("another account sees %v, %v", list, err)
+	}
+}
+
+func testQuestion(t *testing.T, h *house) {
+	h.waiting("r1", "a", "b")
+	got, err := h.store.Question(h.ctx(), "acme", "b")
+	h.must(err)
+	want := store.Asked{Interrupt: h.interrupt("r1", "b"), StateKey: "key-r1", Provider: "inproc", Graph: "g"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err = h.store.Question(h.ctx(), "acme", "c")
+	h.wants(err, store.ErrNotFound)
+	_, err = h.store.Question(h.ctx(), "other", "b")
+	h.wants(err, store.ErrNotFound)
+	for limit, want := range map[int]int{1: 1, 2: 2, 100: 2} {
+		if n, err := h.store.Pending(h.ctx(), "acme", limit); err != nil || n != want {
+			t.Errorf("up to %d: %d, %v", limit, n, err)
+		}
+	}
+	if n, err := h.store.Pending(h.ctx(), "other", 10); err != nil || n != 0 {
+		t.Errorf("another account has %d, %v", n, err)
+	}
+}
+
+func testCredentials(t *testing.T, h *house) {
+	s := h.store
+	expires := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	for _, c := range []store.Credential{
+		{ID: "k1", Account: "acme", Name: "robot\x00", Role: "agent", Hash: []byte{1, 0, 255}},
+		{ID: "k2", Account: "acme", Name: "ann", Role: "approver", Hash: []byte{2}, Expires: expires},
+		{ID: "k3", Account: "other", Name: "bob", Role: "admin", Hash: []byte{3}},
+	} {
+		h.must(s.AddCredential(h.ctx(), c))
+	}
+	h.wants(s.AddCredential(h.ctx(), store.Credential{ID: "k1", Account: "other", Name: "mallory", Role: "admin", Hash: []byte{9}}), store.ErrExists)
+	h.wants(s.AddCredential(h.ctx(), store.Credential{Account: "other"}), store.ErrKey)
+	got, err := s.Credential(h.ctx(), "k2")
+	h.must(err)
+	if got.Created.IsZero() {
+		t.Error("nobody knows when it was made")
+	}
+	got.Created = time.Time{}
+	if diff := cmp.Diff(store.Credential{ID: "k2", Account: "acme", Name: "ann", Role: "approver", Hash: []byte{2}, Expires: expires}, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err = s.Credential(h.ctx(), "k4")
+	h.wants(err, store.ErrNotFound)
+	h.wants(s.RevokeCredential(h.ctx(), "other", "k1"), store.ErrNotFound)
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1"))
+	revoked, err := s.Credential(h.ctx(), "k1")
+	h.must(err)
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1"))
+	again, err := s.Credential(h.ctx(), "k1")
+	h.must(err)
+	if revoked.Revoked.IsZero() || !again.Revoked.Equal(revoked.Revoked) {
+		t.Errorf("it was revoked at %v, and then at %v", revoked.Revoked, again.Revoked)
+	}
+	list, err := s.Credentials(h.ctx(), "acme")
+	h.must(err)
+	if len(list) != 2 || list[0].Account != "acme" || list[1].Account != "acme" {
+		t.Errorf("the account has %+v", list)
+	}
+}

@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo test lint bench fuzz soak cover deadcode tidy clean need-go need-cc need-pg need-redis
+.PHONY: help demo test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis
 
 # Empty to test without the race detector, which needs a C compiler.
 RACE ?= -race
@@ -10,6 +10,8 @@ BENCHFLAGS ?=
 FUZZTIME ?= 20s
 # Cases per property in a soak.
 SOAKCHECKS ?= 5000
+# Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
+MUTATEFLAGS ?=
 
 # The modules that we write, this one first. tools/ only pins the linters.
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
@@ -60,6 +62,9 @@ soak: need-go need-pg need-redis ## property and crash tests for hours, with SOA
 	set -e; export FERMATA_SOAK=1; \
 	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$others; fi; \
 	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
+
+mutate: need-go need-pg ## switch one safeguard off at a time; fails if the tests do not notice
+	@go run ./internal/mutate $(MUTATEFLAGS)
 
 cover: need-go need-pg need-redis ## test coverage of the module, in cover.out
 	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./...

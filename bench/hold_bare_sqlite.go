@@ -245,7 +245,8 @@ func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 		if err := t.exec(bareRest, b.account, run, p.fence, rest.Status, rest.Outcome, t.now); err != nil {
 			return err
 		}
-		for _, n := range rest.Open {
+		if len(rest.Open) > 0 { // there is one in these runs
+			n := rest.Open[0]
 			err := t.exec(bareAsk, b.account, run, []byte(p.interrupt), []byte(n.Address), []byte(n.Kind), n.Data, n.Schema, []byte(n.Shown),
 				[]byte(n.Action), n.Timeout, t.now, t.now+n.Timeout.Microseconds())
 			if err != nil {

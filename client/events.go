@@ -76,6 +76,7 @@ func (c *Client) follow(ctx context.Context, stateKey string, after *int64, yiel
 		switch event.Outcome.(type) {
 		case fermata.Completed, fermata.Failed:
 			final = true
+		case fermata.NeedsInput:
 		}
 		if !yield(event) || final {
 			return true, nil

@@ -34,9 +34,9 @@ var sqliteMutants = []mutant{
 		"./store/sqlite", "TestCrash_PowerLoss_I9"},
 	{"I9", "a transaction that reads first fails when somebody else writes", "store/sqlite/file.go",
 		swap(`"immediate"`, `"deferred"`),
-		"./store/sqlite", "TestStore/Runs/Concurrent|TestStore/Runs/I1_|TestProcesses_Two"},
+		"./store/sqlite", "TestI2_I16_Processes"},
 	{"I5", "a file that a newer build has changed is used", "store/sqlite/schema.go",
-		swap(`case version > len(steps):`, `case version > 1000:`),
+		swap(`case version > len(steps):`, `case version > 99999:`),
 		"./store/sqlite", "TestOpen_NewerSchema"},
 
 	{"I4", "SQLite: an effect begins without an approve of exactly this", "store/sqlite/migration/0002_runs.sql",

@@ -148,6 +148,10 @@ var forbidden = []struct{ name, refusal, write string }{
 	{"value under another name", "kept once stays", `UPDATE once SET name = 'other'`},
 	{"value that goes", "value", `UPDATE once SET value = NULL`},
 	{"deleted value", "kept once stays", `DELETE FROM once`},
+
+	// What programs sign in with.
+	{"credential without an id", "credentials_id_check", credential(`'', NULL`)},
+	{"credential that was revoked before it was made", "good when it is made", credential(`'new', now()`)},
 }
 
 func effect(values string) string {
@@ -166,6 +170,10 @@ func run(values string) string {
 func policy(action string) string {
 	return `INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, state, verdict, final, decided_by, via, source, decided_at)
 	        VALUES ('acme', 'new', 'busy', 9, '', '', '', ` + action + `, 0, now(), 'decided', 'approve', '', 'p', '', 'policy', now())`
+}
+
+func credential(values string) string {
+	return `INSERT INTO credentials (id, revoked_at, account, name, role, hash, created_at) VALUES (` + values + `, 'acme', '', '', '', now())`
 }
 
 // decision is one of Ann's that would be accepted, but for what is different.

@@ -75,6 +75,19 @@ var forbiddenLater = []refused{
 	{"lost value", "NOT NULL", anew(`UPDATE once SET value = NULL`)},
 }
 
+// forbiddenToSignIn are the writes that would let somebody in.
+var forbiddenToSignIn = []refused{
+	{"credential that replaces another", "made once", `INSERT OR REPLACE INTO credentials (id, account, name, role, hash, created_at) VALUES (b'good', b'acme', b'', b'', b'x', 0)`},
+	{"credential that was revoked before it was made", "made once",
+		`INSERT INTO credentials (id, account, name, role, hash, created_at, revoked_at) VALUES (b'new', b'acme', b'', b'', b'x', 0, 1)`},
+	{"credential with another hash", "only be revoked", `UPDATE credentials SET hash = b'x' WHERE id = b'good'`},
+	{"credential with another role", "only be revoked", `UPDATE credentials SET revoked_at = 1, role = b'admin' WHERE id = b'good'`},
+	{"credential of another account", "only be revoked", `UPDATE credentials SET revoked_at = 1, account = b'other' WHERE id = b'good'`},
+	{"credential that lasts longer", "only be revoked", `UPDATE credentials SET expires_at = 9e15 WHERE id = b'good'`},
+	{"credential that is good again", "only be revoked", `UPDATE credentials SET revoked_at = NULL WHERE id = b'revoked'`},
+	{"credential that was revoked later", "only be revoked", `UPDATE credentials SET revoked_at = 9e15 WHERE id = b'revoked'`},
+}
+
 func event(values string) string {
 	return `INSERT INTO events (account, interrupt, at, run, number, kind) VALUES (b'acme', b'', 0, ` + values + `)`
 }
@@ -94,6 +107,8 @@ func TestConstraints_TheDatabaseAllowsToKeep(t *testing.T) {
 		"event":                           event(`b'second', 2, 'waiting'`),
 		"event of a run that is over":     event(`b'over', (SELECT 1 + max(number) FROM events WHERE run = b'over'), 'effect_ended'`),
 		"name":                            `INSERT INTO once (name, value) VALUES (b'new', b'x')`,
+		"credential":                      `INSERT INTO credentials (id, account, name, role, hash, created_at) VALUES (b'new', b'acme', b'', b'', b'x', 0)`,
+		"revoked credential":              `UPDATE credentials SET revoked_at = 1 WHERE id = b'good'`,
 		"forgotten event":                 `DELETE FROM events WHERE run = b'done' AND number = 1`,
 		"forgotten receipt":               `DELETE FROM resumes WHERE id = b'never'; DELETE FROM effects WHERE number = 3`,
 	} {

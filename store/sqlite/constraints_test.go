@@ -227,11 +227,15 @@ func done(t *testing.T, s *Store) {
 	must(err)
 	_, err = s.Once(t.Context(), "name", []byte("value"))
 	must(err)
+	for _, id := range []string{"good", "revoked"} {
+		must(s.AddCredential(t.Context(), store.Credential{ID: id, Account: "acme", Hash: []byte("hash")}))
+	}
+	must(s.RevokeCredential(t.Context(), "acme", "revoked"))
 }
 
 func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 	s := scene(t)
-	for _, test := range slices.Concat(forbidden, forbiddenLater) {
+	for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn) {
 		t.Run(test.name, func(t *testing.T) {
 			tx, err := s.writer.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -262,7 +266,7 @@ func TestConstraints_NoTriggerIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := 0
-		for _, test := range slices.Concat(forbidden, forbiddenLater) {
+		for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn) {
 			if !strings.Contains(trigger.text, test.refusal) { // not this one's business
 				continue
 			}

@@ -45,12 +45,21 @@ func TestPlans_NoStatementReadsAnAccount(t *testing.T) {
 		texts = append(texts, questionsOf(trigger.text)...)
 	}
 	for _, text := range texts {
+		if mayRead[text] != "" {
+			continue
+		}
 		for _, line := range plan(t, s, text) {
 			if !cheap(line) {
 				t.Errorf("%q in the plan of\n%s", line, text)
 			}
 		}
 	}
+}
+
+// mayRead are the statements that read what an account has of something, and why that does no harm.
+var mayRead = map[string]string{
+	countPendingSQL:  "it stops at a limit",
+	credentialsOfSQL: "an account has a few of them, and shows them all",
 }
 
 // accountAlone is a search whose only column is the account.

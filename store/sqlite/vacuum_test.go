@@ -25,7 +25,7 @@ func TestVacuum_DoesNotWaitForReaders(t *testing.T) {
 	if err := reader.QueryRowContext(t.Context(), `SELECT count(*) FROM runs`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	if version, err = s.Save(t.Context(), key, version, putRun("y")); err != nil {
+	if _, err := s.Save(t.Context(), key, version, putRun("y")); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()

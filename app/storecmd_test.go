@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
@@ -60,7 +61,7 @@ func serving(t *testing.T) (url string, e *executor.Executor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err = executor.New(executor.Config{Store: s, Box: file, Providers: []provider.Provider{p}}); err != nil {
+	if e, err = executor.New(executor.Config{Store: s, Box: file, Providers: []provider.Provider{p}, Wait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

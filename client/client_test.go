@@ -53,7 +53,7 @@ func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 		t.Fatal(err)
 	}
 	st := memory.NewRuns(nil)
-	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}})
+	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func boxOf(t *testing.T, keys ...byte) *box.Box {
 // executorOf makes an executor with one provider, which looks for work often and is stopped after the test.
 func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
-	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond}
+	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond, Wait: time.Minute}
 	if change != nil {
 		change(&config)
 	}

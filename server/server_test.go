@@ -90,7 +90,7 @@ func open(t *testing.T, change func(*server.Config)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := executor.New(executor.Config{Store: memory.NewRuns(nil), Box: b, Providers: []provider.Provider{reviewing(t)}, Poll: 5 * time.Millisecond})
+	e, err := executor.New(executor.Config{Store: memory.NewRuns(nil), Box: b, Providers: []provider.Provider{reviewing(t)}, Poll: 5 * time.Millisecond, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ var gaps = []gap{
 		swap(`Expired: i.Verdict == store.Expired, By:`, `Expired: false, By:`),
 		"./executor", "TestI11"}, "the outcome of a run whose action expired: its code says so, and it is not that of a bad answer"},
 	{mutant{"I1", "a person speaks for another", "executor/answer.go",
-		swap(`decision.By = actor`, ``),
+		swap(`decision.By, decision.At = actor, time.Time{}`, `decision.At = time.Time{}`),
 		"./executor", "TestAsk_APersonCannot"}, "the run itself sees By: a reject with \"by\":\"bob\" by ann, and the RejectedError names ann"},
 	{mutant{"I10", "a clock that jumps empties the inbox", "executor/worker.go",
 		swap(`if !guard.trusts(now, time.Now()) {`, `if guard.trusts(now, time.Now()); false {`),

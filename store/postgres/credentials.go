@@ -18,7 +18,7 @@ SELECT ` + credentialColumns + ` FROM credentials AS c
 WHERE sha256(c.account) = sha256($1) AND c.account = $1 ORDER BY c.created_at DESC, c.id`
 
 	addCredentialSQL = `
-INSERT INTO credentials (id, account, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6)
+INSERT INTO credentials (account, id, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6)
 ON CONFLICT (id) DO NOTHING`
 
 	revokeCredentialSQL = `UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL`
@@ -37,7 +37,7 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
 	}
 	var t turn
 	added := false
-	t.changes(&added, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()})
+	t.changes(&added, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()})
 	if err := s.do(ctx, "add a credential to", &t); err != nil {
 		return err
 	}

@@ -79,12 +79,14 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// visited is a state with the way that led to it first, and the states from which it can be reached without a fault.
+// visited is a state with the way that led to it first, and the states from which it can be reached without a fault. The state itself
+// is let go once everything is known that can follow: a model has many, and only those at the edge are at work.
 type visited[S any] struct {
-	state  S
-	move   Move
-	parent int
-	back   []int
+	state   S
+	move    Move
+	parent  int
+	back    []int
+	settled bool
 }
 
 type explorer[S any, K comparable] struct {
@@ -128,8 +130,9 @@ func (e *explorer[S, K]) visit(state S, move Move, parent int) int {
 	return n
 }
 
-// look notes which promises are broken in a state, and reports whether any is.
+// look notes what is to be known of a state, and reports whether it breaks a promise.
 func (e *explorer[S, K]) look(n int) bool {
+	e.nodes[n].settled = e.Settled != nil && e.Settled(e.nodes[n].state)
 	broken := e.Broken(e.nodes[n].state)
 	for _, promise := range broken {
 		if _, known := e.result.Broken[promise]; !known {
@@ -146,6 +149,8 @@ func (e *explorer[S, K]) expand(n int) {
 			e.nodes[m].back = append(e.nodes[m].back, n)
 		}
 	}
+	var gone S
+	e.nodes[n].state = gone
 }
 
 // findStuck goes backwards from where the protocol has settled. Whatever it does not come to is stuck.
@@ -153,7 +158,7 @@ func (e *explorer[S, K]) findStuck() {
 	can := make([]bool, len(e.nodes))
 	var queue []int
 	for n := range e.nodes {
-		if e.Settled(e.nodes[n].state) {
+		if e.nodes[n].settled {
 			can[n] = true
 			queue = append(queue, n)
 		}

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Fifty thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
+// Ten thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
 // decided is part of it.
 func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
 			plan := parkedQuickly
-			plan.many = 50_000
+			plan.many = 10_000
 			found, err := plan.measure(t.Context(), on, io.Discard)
 			if err != nil {
 				t.Fatal(err)

@@ -32,7 +32,8 @@ func (r *report) parked(out *strings.Builder) {
 	if len(r.Parked) == 0 {
 		return
 	}
-	out.WriteString("\n| parked runs | database | memory, empty store | with all of them, idle | while some are decided | decision p50 / p99 with few | with all | disk |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| parked runs | database | memory, empty store | with all of them, idle | while some are decided " +
+		"| decision p50 / p99 with few | with all | disk |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range r.Parked {
 		fmt.Fprintf(out, "| `%s` %s | %s | %s | %s | %s | %s / %s ms with %s | %s / %s ms (%d decisions) | %s |\n", p.Name, grouped(p.Many), p.Database,
 			mebibytes(p.EmptyIdle), mebibytes(p.ManyIdle), mebibytes(p.ManyBusy), millis(p.FewP50), millis(p.FewP99), grouped(p.Few),

@@ -86,7 +86,7 @@ func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenari
 	if err != nil {
 		return err
 	}
-	held.Databases = append(held.Databases, version)
+	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
 	f := &field{plan: p, ground: on, text: essay(kib), progress: progress}
 	if f.script, err = takeDown(ctx, on, f.text); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 type holdReport struct {
 	Databases []string    `json:"databases,omitempty"`
 	LangGraph string      `json:"langgraph,omitempty"`
+	Rounds    int         `json:"rounds,omitempty"`
 	Script    string      `json:"script,omitempty"`
 	Rows      []holdRow   `json:"rows,omitempty"`
 	Sizes     []holdSizes `json:"sizes,omitempty"`
@@ -107,8 +109,8 @@ func (h holdReport) markdown(out *strings.Builder) {
 	if len(h.Rows) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
-		strings.Join(h.Databases, " and "), h.LangGraph)
+	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s; %d rounds. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
+		strings.Join(h.Databases, " and "), cmp.Or(h.LangGraph, none), h.Rounds)
 	fmt.Fprintf(out, "The executor does for %s.\n\n", h.Script)
 	out.WriteString("| callers | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range h.Rows {

@@ -32,7 +32,8 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 
 func TestJudge_ParkedGoals(t *testing.T) {
 	good := parkedResult{Name: "parked/sqlite", Few: 1000, Many: 1_000_000, EmptyIdle: 30 * mib, ManyIdle: 30 * mib, ManyBusy: 80 * mib, FewP99: 10, ManyP99: 20}
-	memory, latency := "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory", "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
+	memory := "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory"
+	latency := "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
 	wantVerdicts(t, judgeParked([]parkedResult{good}, false), map[string]string{memory: "met", latency: "met"})
 	busy, slow := good, good
 	busy.ManyBusy++

@@ -1,0 +1,117 @@
+package desk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Difference is one place where two JSON documents differ.
+type Difference struct {
+	// Pointer is the place, as a JSON pointer; "" is the whole document.
+	Pointer string `json:"pointer"`
+	// Before and After are what is there; nothing if there is nothing.
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+}
+
+// String is for people: "/limit: 100 → 50".
+func (d Difference) String() string {
+	where := d.Pointer
+	if where == "" {
+		where = "all of it"
+	}
+	switch {
+	case d.Before == nil:
+		return fmt.Sprintf("%s: %s is new", where, short(d.After))
+	case d.After == nil:
+		return fmt.Sprintf("%s: %s is gone", where, short(d.Before))
+	}
+	return fmt.Sprintf("%s: %s → %s", where, short(d.Before), short(d.After))
+}
+
+// short keeps a value on a line.
+func short(value json.RawMessage) string {
+	const most = 120
+	runes := []rune(string(value))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	return fmt.Sprintf("%s… (%d characters)", string(runes[:most]), len(runes))
+}
+
+// Diff lists where two JSON documents differ, in the order of their pointers. Lists of different lengths differ as a whole. Numbers
+// differ if they are written differently: 1.0 may not be the same to a tool as 1.
+func Diff(before, after json.RawMessage) ([]Difference, error) {
+	var a, b any
+	if err := decodeNumbers(before, &a); err != nil {
+		return nil, err
+	}
+	if err := decodeNumbers(after, &b); err != nil {
+		return nil, err
+	}
+	var found []Difference
+	compare("", a, b, &found)
+	slices.SortFunc(found, func(a, b Difference) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return found, nil
+}
+
+func decodeNumbers(data json.RawMessage, v *any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return decoder.Decode(v)
+}
+
+func compare(at string, a, b any, found *[]Difference) {
+	switch a := a.(type) {
+	case map[string]any:
+		if b, ok := b.(map[string]any); ok {
+			compareObjects(at, a, b, found)
+			return
+		}
+	case []any:
+		if b, ok := b.([]any); ok && len(a) == len(b) {
+			for i := range a {
+				compare(fmt.Sprintf("%s/%d", at, i), a[i], b[i], found)
+			}
+			return
+		}
+	}
+	if before, after := encode(a), encode(b); !bytes.Equal(before, after) {
+		*found = append(*found, Difference{Pointer: at, Before: before, After: after})
+	}
+}
+
+func compareObjects(at string, a, b map[string]any, found *[]Difference) {
+	for name, value := range a {
+		where := at + "/" + escape(name)
+		if other, ok := b[name]; ok {
+			compare(where, value, other, found)
+		} else {
+			*found = append(*found, Difference{Pointer: where, Before: encode(value)})
+		}
+	}
+	for name, value := range b {
+		if _, ok := a[name]; !ok {
+			*found = append(*found, Difference{Pointer: at + "/" + escape(name), After: encode(value)})
+		}
+	}
+}
+
+// encode writes what was decoded: it cannot fail.
+func encode(v any) json.RawMessage {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil
+	}
+	return bytes.TrimSpace(text.Bytes())
+}
+
+// escape writes a name as a part of a JSON pointer.
+func escape(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

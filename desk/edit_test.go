@@ -1,0 +1,175 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+)
+
+var (
+	half  = json.RawMessage(`{"table":"users","limit":50}`)
+	other = json.RawMessage(`{"table":"orders","limit":100}`)
+)
+
+func TestEdit_TheEditorDoesNotApproveTheEdit(t *testing.T) {
+	w := open(t, action())
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.stillOpen()
+	w.refused("excluded", desk.Approve{From: w.by("ann")})
+	w.do(desk.Approve{From: w.by("bob")})
+	w.ended(desk.Approved, "bob")
+	want, err := fermata.ApprovalRequest{Action: "drop"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: half})
+	if f := w.last.Final; err != nil || f.Digest != want || string(f.Args) != string(half) {
+		t.Errorf("approved %q with %s, want %q with %s", f.Digest, f.Args, want, half)
+	}
+}
+
+func TestEdit_CountsAsApproveWhereEditorsMayApprove(t *testing.T) {
+	ask := action()
+	ask.Need.Exclude = []desk.Duty{desk.Requester}
+	w := open(t, ask)
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.ended(desk.Approved, "ann")
+}
+
+func TestEdit_TheEditorCanStillReject(t *testing.T) {
+	w := open(t, action())
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.do(desk.Reject{From: w.by("ann"), Reason: "on second thoughts"})
+	w.ended(desk.Rejected, "ann")
+}
+
+func TestEdit_VoidsWhatWasSaidBefore(t *testing.T) {
+	w := open(t, needing(group(2, "group:dba")))
+	w.do(desk.Approve{From: w.by("bob")})
+	change := w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.progress("0 of 2, needs 2 × dba")
+	if !slices.ContainsFunc(change.Notices, func(n desk.Notice) bool {
+		return n.Kind == desk.Notify && slices.Equal(n.Targets, []string{"user:bob"})
+	}) {
+		t.Errorf("bob is not told: %+v", change.Notices)
+	}
+	if got := w.sent(desk.Notify); len(got) != 3 || got[2][0] != "inbox" || w.request.Place.Epoch != 2 {
+		t.Errorf("the route does not begin anew: %v", got)
+	}
+	w.do(desk.Approve{From: w.by("cleo")})
+	w.stillOpen()
+	w.do(desk.Approve{From: w.by("bob")})
+	w.ended(desk.Approved, "cleo", "bob")
+}
+
+func TestEdit_OnlyWhatMayBeEdited(t *testing.T) {
+	w := open(t, action())
+	for name, test := range map[string]struct{ args, code string }{
+		"another field":       {`{"table":"orders","limit":100}`, "bad_edit"},
+		"a new field":         {`{"table":"users","limit":100,"force":true}`, "bad_edit"},
+		"a field less":        {`{"limit":100}`, "bad_edit"},
+		"something else":      {`[]`, "bad_edit"},
+		"two fields for one":  {`{"table":"users","limit":1,"limit":2}`, "bad_edit"},
+		"no JSON":             {`{"table":`, "bad_edit"},
+		"a name of that kind": {`{"table":"users","limits":1,"limit":100}`, "bad_edit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.refused(test.code, desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(test.args)})
+		})
+	}
+	w.args = half // not what was asked
+	w.refused("invalid", desk.ApproveEdited{From: w.by("ann"), Args: half})
+}
+
+func TestEdit_OfNothingIsAnApprove(t *testing.T) {
+	w := open(t, action())
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{ "limit":100, "table":"users" }`)})
+	w.ended(desk.Approved, "ann")
+	if w.last.Final.Args != nil {
+		t.Errorf("it is said to be edited: %s", w.last.Final.Args)
+	}
+}
+
+func TestEdit_ThePolicyIsAskedAgain(t *testing.T) {
+	ask := action()
+	ask.Need.Editable = []string{""}
+	w := open(t, ask)
+	w.policy = func(args json.RawMessage) (desk.Ruling, error) {
+		switch string(args) {
+		case string(half):
+			return desk.Ruling{}, nil
+		case string(other):
+			return desk.Ruling{Need: &desk.Requirement{
+				Groups: []desk.Group{group(1, "group:finops")}, Editable: []string{"/table"}, MinAuth: desk.AuthSSO, Deadline: desk.Duration(time.Hour),
+			}}, nil
+		case `{}`:
+			return desk.Ruling{Deny: true, Reason: "all tables"}, nil
+		}
+		return desk.Ruling{}, errors.New("out of order")
+	}
+	w.refused("denied", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{}`)})
+	w.refused("policy_down", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`[]`)})
+	w.do(desk.ApproveEdited{From: w.by("bob"), Args: other})
+	w.progress("0 of 2, needs 1 × dba, needs 1 × finops")
+	if want := start.Add(time.Hour); !w.request.Deadline.Equal(want) {
+		t.Errorf("the deadline is %s, want the shorter one, %s", w.request.Deadline, want)
+	}
+	// The stricter requirement stays, and with it what may be edited.
+	w.refused("bad_edit", desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.do(desk.Approve{From: w.by("fay")})
+	w.stillOpen()
+	w.do(desk.Approve{From: w.by("cleo")})
+	w.ended(desk.Approved, "fay", "cleo")
+}
+
+func TestEdit_ARequirementThatIsNoneIsRefused(t *testing.T) {
+	w := open(t, action())
+	w.policy = func(json.RawMessage) (desk.Ruling, error) { return desk.Ruling{Need: &desk.Requirement{}}, nil }
+	w.refused("policy_down", desk.ApproveEdited{From: w.by("ann"), Args: half})
+}
+
+func TestEdit_BackToWhatWasAskedIsAnEditToo(t *testing.T) {
+	w := open(t, needing(group(1, "group:dba")))
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.do(desk.ApproveEdited{From: w.by("bob"), Args: dropArgs})
+	w.stillOpen() // bob is the last editor now
+	w.do(desk.Approve{From: w.by("ann")})
+	w.ended(desk.Approved, "ann")
+	if w.last.Final.Digest != action().Asked.Digest {
+		t.Error("approved is not what was asked")
+	}
+}
+
+func TestMerge_IsAsStrictAsBoth(t *testing.T) {
+	a := desk.Requirement{
+		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 1, Widen: []string{"group:x", "group:y"}}},
+		Exclude: []desk.Duty{desk.Requester}, Denials: 3, Editable: []string{"/a", "/b/c"}, MinAuth: desk.AuthSSO,
+		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbSnooze}, Deadline: desk.Duration(2 * time.Hour), OnTimeout: desk.EscalateOnTimeout,
+	}
+	b := desk.Requirement{
+		Groups:  []desk.Group{{From: []string{"group:b", "group:a"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
+		Exclude: []desk.Duty{desk.Author, desk.Requester}, Editable: []string{"/a/x", "/b"}, MinAuth: desk.AuthLinked,
+		Verbs: []desk.Verb{desk.VerbReject, desk.VerbApprove}, Deadline: desk.Duration(3 * time.Hour),
+	}
+	want := desk.Requirement{
+		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
+		Exclude: []desk.Duty{desk.Requester, desk.Author}, Denials: 1, Editable: []string{"/b/c", "/a/x"}, MinAuth: desk.AuthSSO,
+		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject}, Deadline: desk.Duration(2 * time.Hour),
+	}
+	if got, want := text(t, a.Merge(b)), text(t, want); got != want {
+		t.Errorf("merged to %s\nwant      %s", got, want)
+	}
+	if got := a.Merge(desk.OnePerson()).Groups; !slices.EqualFunc(got, a.Groups, func(x, y desk.Group) bool { return text(t, x) == text(t, y) }) {
+		t.Errorf("anyone is among those who are asked anyway, but %+v", got)
+	}
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

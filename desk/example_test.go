@@ -1,0 +1,68 @@
+package desk_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// Two groups must agree before a table is dropped. Whoever keeps the documents stores each change before the next act.
+func Example() {
+	now := time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
+	groups := desk.Members{"group:dba": {"ann", "bob"}, "group:finops": {"ann"}}
+
+	change, err := desk.New(desk.Ask{
+		ID:    "int_1",
+		Asked: desk.Asked{Kind: "approval", Action: "drop-table", Digest: "d1", Shown: "s1", Requester: "rita"},
+		Need: desk.Requirement{
+			Groups:  []desk.Group{{From: []string{"group:dba"}}, {From: []string{"group:finops"}}},
+			Exclude: []desk.Duty{desk.Requester},
+		},
+	}, desk.Env{Now: now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(change.Request.Summary(now))
+	fmt.Println("next:", change.Next.Sub(now), "told:", change.Notices[0].Targets)
+
+	for _, name := range []string{"rita", "ann", "bob"} {
+		now = now.Add(time.Hour)
+		approve := desk.Approve{From: desk.From{
+			Actor: desk.Person(name, desk.AuthSSO),
+			Seen:  desk.Seen{Rev: change.Request.Rev, Digest: change.Request.Digest()},
+		}}
+		next, err := desk.Apply(change.Request, approve, desk.Env{Now: now, Directory: groups})
+		if errors.Is(err, desk.ErrNotMember) || errors.Is(err, desk.ErrExcluded) {
+			fmt.Println(err)
+			continue
+		}
+		change = next
+		fmt.Println(change.Request.Summary(now))
+	}
+	fmt.Println(change.Final.Outcome, change.Final.Digest)
+	// Output:
+	// 0 of 2, needs 1 × dba, needs 1 × finops, 24 h left
+	// next: 30m0s told: [inbox]
+	// approve by rita: they have another part in it: rita is its requester
+	// 1 of 2, needs 1 × finops, 22 h left
+	// approved by ann, bob
+	// approve d1
+}
+
+// Who would be told of what is asked on a Monday night?
+func ExampleSimulate() {
+	planned, err := desk.Simulate(desk.DefaultRoute(), time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 10)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(desk.Render(planned, time.UTC))
+	// Output:
+	// Mon 2026-11-16 23:00 UTC  +0s       notify  inbox
+	// Mon 2026-11-16 23:30 UTC  +30m      remind  inbox
+	// Tue 2026-11-17 01:00 UTC  +2h       page    oncall:default
+	// Tue 2026-11-17 23:00 UTC  +24h      expire  stale
+}

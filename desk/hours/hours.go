@@ -1,0 +1,265 @@
+// Package hours knows when people are at work: shifts on the wall clock of a place, holidays, and which of several places
+// is awake ("follow the sun").
+//
+//	zurich := hours.Region{Name: "emea", Zone: "Europe/Zurich", Windows: []hours.Window{
+//		{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)},
+//	}}
+//	region, when, err := hours.Pick([]hours.Region{zurich, singapore}, now, 30*time.Minute)
+//
+// A shift that ends no later than it begins goes over midnight and belongs to the day on which it begins. Clock times that
+// a change of the clocks skips are moved forward by the size of the gap; of times that occur twice the first is meant.
+package hours
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	_ "time/tzdata" // a container often has no zone files
+)
+
+// ErrNeverOpen says that nobody is at work in any of the next 400 days.
+var ErrNeverOpen = errors.New("it never opens")
+
+const horizon = 400 // days that are looked at before giving up
+
+// Region is a place with its hours.
+type Region struct {
+	Name string `json:"name" yaml:"name"`
+	// Zone is the IANA name of its time zone.
+	Zone     string   `json:"zone" yaml:"zone"`
+	Windows  []Window `json:"hours" yaml:"hours"`
+	Holidays []Date   `json:"holidays,omitempty" yaml:"holidays,omitempty"`
+	// Channel is where the people of the region look.
+	Channel string `json:"channel,omitempty" yaml:"channel,omitempty"`
+}
+
+// Window is a shift on the days that it begins on.
+type Window struct {
+	Days []Day `json:"days" yaml:"days"`
+	From Clock `json:"from" yaml:"from"`
+	To   Clock `json:"to" yaml:"to"`
+}
+
+// zones keeps what was loaded: reading the zone files costs far more than all the rest here.
+var zones sync.Map // name → *time.Location
+
+func zone(name string) (*time.Location, error) {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location), nil
+	}
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("%q is no time zone: it would depend on the machine", name)
+	}
+	loaded, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, err
+	}
+	zones.Store(name, loaded)
+	return loaded, nil
+}
+
+// Check returns everything that is wrong with the region.
+func (r Region) Check() []error {
+	var errs []error
+	if r.Name == "" {
+		errs = append(errs, errors.New("a region needs a name"))
+	}
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("region %q: "+format, append([]any{r.Name}, args...)...))
+	}
+	if _, err := zone(r.Zone); err != nil {
+		bad("%w", err)
+	}
+	open := false
+	for i, w := range r.Windows {
+		switch {
+		case len(w.Days) == 0:
+			bad("hours %d are on no day", i+1)
+		case w.From < 0 || w.From >= At(24, 0) || w.To < 0 || w.To > At(24, 0):
+			bad("hours %d: %s to %s are no times of a day", i+1, w.From, w.To)
+		default:
+			open = true
+		}
+		if slices.ContainsFunc(w.Days, func(d Day) bool { return d < 0 || d > 6 }) {
+			bad("hours %d: a week has seven days", i+1)
+		}
+	}
+	for _, date := range r.Holidays {
+		if err := date.check(); err != nil {
+			bad("%w", err)
+		}
+	}
+	if !open {
+		bad("%w", ErrNeverOpen)
+	}
+	return errs
+}
+
+type span struct{ from, to time.Time }
+
+// spans are the shifts that begin on the local day of t or up to days later, and those of the day before that last into it.
+func (r Region) spans(t time.Time, days int) ([]span, error) {
+	where, err := zone(r.Zone)
+	if err != nil {
+		return nil, err
+	}
+	var found []span
+	year, month, today := t.In(where).Date()
+	for d := -1; d <= days; d++ {
+		noon := time.Date(year, month, today+d, 12, 0, 0, 0, where) // some zones skip midnight, none skips noon
+		if slices.Contains(r.Holidays, Date(noon.Format(time.DateOnly))) {
+			continue
+		}
+		for _, w := range r.Windows {
+			if !slices.Contains(w.Days, Day(noon.Weekday())) {
+				continue
+			}
+			end := w.To
+			if w.To <= w.From {
+				end += At(24, 0)
+			}
+			if s := (span{wall(noon, w.From), wall(noon, end)}); s.from.Before(s.to) {
+				found = append(found, s)
+			}
+		}
+	}
+	return found, nil
+}
+
+// wall is the moment when the clocks show c on the day of noon.
+func wall(noon time.Time, c Clock) time.Time {
+	year, month, day := noon.Date()
+	t := time.Date(year, month, day, int(c)/60, int(c)%60, 0, 0, noon.Location())
+	// time.Date moves a skipped time forward in some zones and back in others.
+	wanted := time.Date(year, month, day, int(c)/60, int(c)%60, 0, 0, time.UTC)
+	_, offset := t.Zone()
+	shown := t.Add(time.Duration(offset) * time.Second).UTC()
+	if gap := wanted.Sub(shown); gap > 0 {
+		return t.Add(gap)
+	}
+	// And of two equal times it takes the first in some and the second in others.
+	_, before := t.Add(-3 * time.Hour).Zone()
+	earlier := t.Add(-time.Duration(before-offset) * time.Second)
+	if _, o := earlier.Zone(); before > offset && o == before {
+		return earlier
+	}
+	return t
+}
+
+// Open reports whether somebody is at work at t, and if so until when. Shifts that meet are one; of a region that never
+// closes it says that it is open for a day at least.
+func (r Region) Open(t time.Time) (until time.Time, open bool) {
+	spans, err := r.spans(t, 1)
+	if err != nil {
+		return until, false
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	until = t
+	for _, s := range spans {
+		if !s.from.After(until) && s.to.After(until) {
+			until, open = s.to, true
+		}
+	}
+	return until.UTC(), open
+}
+
+// Next is t if the region is open then, or else when it opens.
+func (r Region) Next(t time.Time) (time.Time, error) {
+	if _, open := r.Open(t); open {
+		return t.UTC(), nil
+	}
+	for day := 0; day < horizon; day += 7 {
+		spans, err := r.spans(t.AddDate(0, 0, day), 7)
+		if err != nil {
+			return time.Time{}, err
+		}
+		var first time.Time
+		for _, s := range spans {
+			if s.from.After(t) && (first.IsZero() || s.from.Before(first)) {
+				first = s.from
+			}
+		}
+		if !first.IsZero() {
+			return first.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("region %q: %w", r.Name, ErrNeverOpen)
+}
+
+// Pick says which region gets what comes at t, and when: of those that are open for at least atLeast the one that stays open
+// longest; or else the first one that opens for so long. A region that closes sooner than that is passed over.
+func Pick(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Time, error) {
+	best, left := -1, time.Duration(0)
+	for i, r := range regions {
+		until, open := r.Open(t)
+		if rest := until.Sub(t); open && rest >= atLeast && rest > left {
+			best, left = i, rest
+		}
+	}
+	if best >= 0 {
+		return regions[best], t.UTC(), nil
+	}
+	var first time.Time
+	for i, r := range regions {
+		if next, ok := r.opens(t, atLeast); ok && (best < 0 || next.Before(first)) {
+			best, first = i, next
+		}
+	}
+	if best < 0 {
+		return Region{}, time.Time{}, ErrNeverOpen
+	}
+	return regions[best], first, nil
+}
+
+// opens is when the region opens next for at least so long.
+func (r Region) opens(t time.Time, atLeast time.Duration) (time.Time, bool) {
+	if until, open := r.Open(t); open {
+		t = until
+	}
+	for range 50 { // shifts: more than a week has
+		next, err := r.Next(t)
+		if err != nil {
+			return t, false
+		}
+		until, _ := r.Open(next)
+		if until.Sub(next) >= atLeast {
+			return next, true
+		}
+		t = until
+	}
+	return t, false
+}
+
+// Add returns when d of open time will have passed since t. Time counts while any of the regions is open.
+func Add(regions []Region, t time.Time, d time.Duration) (time.Time, error) {
+	for range 10_000 { // shifts, so that a slip in a route cannot hang a server
+		from, until, err := shift(regions, t)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if until.Sub(from) >= d {
+			return from.Add(d), nil
+		}
+		d -= until.Sub(from)
+		t = until
+	}
+	return time.Time{}, fmt.Errorf("%s of open time do not come to pass", d)
+}
+
+// shift is the next time in which somebody is at work: it begins at t if somebody is at work then.
+func shift(regions []Region, t time.Time) (from, until time.Time, err error) {
+	err = ErrNeverOpen
+	for _, r := range regions {
+		next, nextErr := r.Next(t)
+		if nextErr != nil {
+			continue
+		}
+		end, _ := r.Open(next)
+		if err != nil || next.Before(from) || next.Equal(from) && end.After(until) {
+			from, until, err = next, end, nil
+		}
+	}
+	return from, until, err
+}

@@ -1,0 +1,60 @@
+package desk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Join makes one route of several, for a request that more than one rule sends on its way: everybody is told whom any of them
+// tells, and the earliest end counts. Routes with different regions or clocks cannot be joined.
+func Join(routes ...Route) (Route, error) {
+	if len(routes) == 0 {
+		return DefaultRoute(), nil
+	}
+	joined := routes[0]
+	joined.Steps = nil
+	var names, versions []string
+	end := Step{At: 1<<63 - 1}
+	for _, r := range routes {
+		if err := r.Check(); err != nil {
+			return Route{}, err
+		}
+		if err := joined.joins(r); err != nil {
+			return Route{}, err
+		}
+		names, versions = append(names, r.Name), append(versions, r.Version)
+		if last := r.Steps[r.expiry()]; last.At < end.At {
+			end = last
+		}
+		joined.Steps = append(joined.Steps, r.Steps[:r.expiry()]...)
+		joined.Cap, joined.Grace = min(joined.Cap, r.Cap), min(joined.Grace, r.Grace)
+		joined.MinRemaining = max(joined.MinRemaining, r.MinRemaining)
+		if r.DeadlineFrom != FromDelivered {
+			joined.DeadlineFrom = FromCreated // the earlier one
+		}
+		if len(joined.Regions) == 0 {
+			joined.Regions, joined.Clock = r.Regions, r.Clock
+		}
+	}
+	joined.Name, joined.Version = strings.Join(names, "+"), strings.Trim(strings.Join(versions, "+"), "+")
+	joined.Steps = slices.DeleteFunc(joined.Steps, func(s Step) bool { return s.At >= end.At })
+	slices.SortStableFunc(joined.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	joined.Steps = append(joined.Steps, end)
+	return joined, joined.Check()
+}
+
+// errApart says that routes cannot be joined.
+var errApart = errors.New("they have different regions or clocks")
+
+func (r Route) joins(other Route) error {
+	regions := len(r.Regions) > 0 && len(other.Regions) > 0 && !reflect.DeepEqual(r.Regions, other.Regions)
+	clock := (r.Clock == BusinessClock) != (other.Clock == BusinessClock)
+	if regions || clock {
+		return fmt.Errorf("routes %q and %q cannot be joined: %w", r.Name, other.Name, errApart)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package desk
+
+import (
+	"fmt"
+	"net/url"
+)
+
+// Notice is something that people are to be told. It never carries what was asked or said: whoever tells it reads the request.
+type Notice struct {
+	// Key is the same for the same notice, and for no other: a second one with it is not sent.
+	Key     string     `json:"key"`
+	Request string     `json:"request"`
+	Rev     int64      `json:"rev"`
+	Kind    NoticeKind `json:"kind"`
+	// Targets are group:, user:, role: or oncall: and a name, a channel, or the inbox. A re-render has none: it is for every copy.
+	Targets []string `json:"targets,omitempty"`
+	// Step is the number of the step, from 1, that this comes from; 0 if it comes from none.
+	Step int `json:"step,omitempty"`
+	// Epoch is how often the route was begun.
+	Epoch int `json:"epoch"`
+	// Incident names what is paged for, and what is resolved. Severity goes with a page.
+	Incident string `json:"incident,omitempty"`
+	Severity string `json:"severity,omitempty"`
+	// About is what has happened.
+	About What `json:"about"`
+}
+
+// NoticeKind is what a notice is for.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	Notify        NoticeKind = "notify"
+	Remind        NoticeKind = "remind"
+	Page          NoticeKind = "page"
+	Resolve       NoticeKind = "resolve"        // the all-clear after a page
+	Rerender      NoticeKind = "rerender"       // every copy that was posted is out of date
+	TellRequester NoticeKind = "tell-requester" // the run, or on whose behalf it asks
+)
+
+// stepKey keeps a step of an epoch from being told twice.
+func stepKey(id string, epoch, step int) string {
+	return fmt.Sprintf("%s/e%d/s%d", url.PathEscape(id), epoch, step)
+}
+
+// changeKey is for what comes from a change and not from a step.
+func changeKey(id string, rev int64, kind NoticeKind, about What) string {
+	return fmt.Sprintf("%s/r%d/%s/%s", url.PathEscape(id), rev, kind, about)
+}

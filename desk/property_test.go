@@ -1,0 +1,291 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// life is a random request in a random world, with a book of its own on who said what.
+type life struct {
+	t       *rapid.T
+	now     time.Time
+	members desk.Members
+	request desk.Request
+	next    time.Time
+	finals  int
+	keys    map[string]bool
+	// said is what each person said last of what there is to decide now, in the words of the test.
+	said map[string]string
+}
+
+var (
+	people = []string{"ann", "bob", "cleo", "dan", "rita", "arno"}
+	groups = []string{"group:a", "group:b", "group:c"}
+	edits  = []json.RawMessage{dropArgs, half, json.RawMessage(`{"table":"users","limit":7}`)}
+)
+
+func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
+
+func newLife(t *rapid.T) *life {
+	l := &life{t: t, now: start, members: desk.Members{}, keys: map[string]bool{}, said: map[string]string{}}
+	for _, g := range groups {
+		l.members[g] = rapid.SliceOfDistinct(rapid.SampledFrom(people), rapid.ID[string]).Draw(t, g)
+	}
+	ask := action()
+	if rapid.Bool().Draw(t, "question") {
+		ask = question()
+	}
+	ask.Need.Groups = nil
+	for range rapid.IntRange(1, 2).Draw(t, "groups") {
+		ask.Need.Groups = append(ask.Need.Groups, desk.Group{
+			From: []string{draw(t, "from", groups...)}, Count: rapid.IntRange(1, 2).Draw(t, "count"), Widen: []string{"group:c"},
+		})
+	}
+	ask.Need.Exclude = rapid.SliceOfDistinct(rapid.SampledFrom([]desk.Duty{desk.Requester, desk.Author, desk.LastEditor}), rapid.ID[desk.Duty]).Draw(t, "exclude")
+	ask.Need.Denials = rapid.IntRange(0, 2).Draw(t, "denials")
+	ask.Need.Deadline = draw(t, "deadline", d(0), d(5*hour))
+	ask.Need.OnTimeout = desk.ExpireOnTimeout
+	if ask.Need.Deadline > 0 {
+		ask.Need.OnTimeout = draw(t, "on timeout", desk.ExpireOnTimeout, desk.EscalateOnTimeout)
+	}
+	ask.Route = draw(t, "route", desk.DefaultRoute(), sun(), desk.Route{Name: "wide", Cap: d(9 * hour), Steps: []desk.Step{
+		{At: d(hour), Notify: []string{"approvers"}, Widen: []string{"group:c"}}, {At: d(2 * hour), Remind: []string{"claimer"}}, {At: d(8 * hour), Expire: "stale"},
+	}})
+	change, err := desk.New(ask, l.env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.took(change)
+	return l
+}
+
+func (l *life) env() desk.Env { return desk.Env{Now: l.now, Directory: l.members, Args: dropArgs} }
+
+// act draws an act by somebody who saw the request as it is, or did not say what they saw.
+func (l *life) act() desk.Act {
+	who := draw(l.t, "who", people...)
+	from := desk.From{Actor: desk.Person(who, desk.AuthSSO)}
+	if rapid.Bool().Draw(l.t, "looked") {
+		from.Seen = desk.Seen{Rev: l.request.Rev, Digest: l.request.Digest()}
+	}
+	soon := l.now.Add(time.Duration(rapid.IntRange(-10, 600).Draw(l.t, "soon")) * minute)
+	return draw[desk.Act](l.t, "act",
+		desk.Approve{From: from}, desk.Approve{From: from}, desk.ApproveEdited{From: from, Args: draw(l.t, "args", edits...)},
+		desk.Reject{From: from, Reason: "no"}, desk.Respond{From: from, Value: draw(l.t, "value", json.RawMessage(`1`), json.RawMessage(`2`))},
+		desk.Respond{From: from, Value: json.RawMessage(`1`)},
+		desk.Escape{From: from}, desk.Claim{From: from}, desk.Release{From: from}, desk.View{From: from}, desk.Comment{From: from, Text: "hm"},
+		desk.AskBack{From: from, Question: "why?"}, desk.AnswerBack{From: desk.From{Actor: desk.Service("executor")}, Question: rapid.IntRange(0, 3).Draw(l.t, "question"), Answer: "so"},
+		desk.Delegate{From: from, To: draw(l.t, "to", people...)}, desk.Snooze{From: from, Until: soon}, desk.Extend{From: from, Until: soon},
+		desk.Escalate{From: from}, desk.Withdraw{From: from}, desk.Tick{}, desk.Tick{}, desk.Delivered{Target: "inbox", At: l.now},
+		desk.Outage{Start: l.now.Add(-hour), End: l.now},
+	)
+}
+
+// step does one thing, and checks what must hold whatever it is.
+func (l *life) step() {
+	switch rapid.IntRange(0, 9).Draw(l.t, "what") {
+	case 0: // somebody comes or goes
+		g, who := draw(l.t, "group", groups...), draw(l.t, "moves", people...)
+		if i := slices.Index(l.members[g], who); i >= 0 {
+			l.members[g] = slices.Delete(slices.Clone(l.members[g]), i, i+1)
+		} else {
+			l.members[g] = append(slices.Clone(l.members[g]), who)
+		}
+	case 1, 2:
+		l.now = l.now.Add(time.Duration(rapid.IntRange(0, 300).Draw(l.t, "minutes")) * minute)
+	default:
+		l.apply(l.act())
+	}
+}
+
+func (l *life) apply(act desk.Act) {
+	before := encoded(l.t, l.request)
+	state, rev := l.request.State, l.request.Rev
+	change, err := desk.Apply(l.request, act, l.env())
+	if got := encoded(l.t, l.request); got != before {
+		l.t.Fatalf("%T has changed what it was given:\n%s\n%s", act, before, got)
+	}
+	if err != nil {
+		if desk.Code(err) == "" || change.Changed() || change.Final != nil {
+			l.t.Fatalf("%T: %v, with %+v", act, err, change)
+		}
+		return
+	}
+	if !change.Changed() {
+		if encoded(l.t, change.Request) != before || len(change.Notices) > 0 || change.Final != nil {
+			l.t.Fatalf("%T has changed nothing, and yet something", act)
+		}
+		return
+	}
+	if state != desk.Open {
+		l.t.Fatalf("%T after the end, %s", act, state)
+	}
+	if change.Request.Rev != rev+1 {
+		l.t.Fatalf("%T: revision %d after %d", act, change.Request.Rev, rev)
+	}
+	l.hear(act, change)
+	if change.Final != nil {
+		l.judge(act, *change.Final, change.Request.Edit)
+	}
+	l.took(change)
+	if _, tick := act.(desk.Tick); tick && !l.next.IsZero() && !l.next.After(l.now) {
+		l.t.Fatalf("the clock would run at %s for ever, now is %s", l.next, l.now)
+	}
+}
+
+// hear keeps the test's own book.
+func (l *life) hear(act desk.Act, change desk.Change) {
+	subject := func(r desk.Request) string { return "yes " + r.Subject() }
+	switch a := act.(type) {
+	case desk.Approve:
+		l.said[a.Actor.ID] = subject(change.Request)
+	case desk.ApproveEdited:
+		if subject(change.Request) != subject(l.request) {
+			l.said = map[string]string{}
+		}
+		l.said[a.Actor.ID] = subject(change.Request)
+	case desk.Reject:
+		l.said[a.Actor.ID] = "no"
+	case desk.Respond:
+		l.said[a.Actor.ID] = string(a.Value)
+	}
+}
+
+// judge checks a final word against the book, by trying everything.
+func (l *life) judge(act desk.Act, f desk.Final, edit *desk.Edit) {
+	l.finals++
+	if late := !l.now.Before(l.request.Deadline); late && f.Outcome != desk.Lapsed && f.Outcome != desk.Dropped {
+		l.t.Fatalf("%s at %s, after the deadline %s", f.Outcome, l.now, l.request.Deadline)
+	} else if !late && f.Outcome == desk.Lapsed {
+		l.t.Fatalf("expired before its time")
+	}
+	switch f.Outcome {
+	case desk.Approved:
+		if edit != nil && string(f.Args) != string(edit.Args) || edit == nil && f.Args != nil {
+			l.t.Fatalf("approved %s with the edit %+v", f.Args, edit)
+		}
+		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Need.Exclude, desk.LastEditor) {
+			l.t.Fatalf("%s counts for an edit of their own", edit.By)
+		}
+		l.enough("yes "+f.Digest, f.By)
+	case desk.Responded:
+		l.enough(string(f.Value), f.By)
+	case desk.Rejected:
+		l.counts("no", f.By)
+		if len(f.By) < max(1, l.request.Need.Denials) {
+			l.t.Fatalf("rejected by %v, %d are needed", f.By, l.request.Need.Denials)
+		}
+	case desk.Lapsed:
+		if _, tick := act.(desk.Tick); !tick || f.Digest != "" || f.Args != nil || f.Value != nil {
+			l.t.Fatalf("expired by %T: %+v", act, f)
+		}
+	}
+}
+
+// counts checks that people said something, may say it, and are there once.
+func (l *life) counts(word string, by []string) {
+	for i, who := range by {
+		need := l.request.Need
+		switch {
+		case l.said[who] != word:
+			l.t.Fatalf("%s counts for %q and said %q", who, word, l.said[who])
+		case slices.Contains(by[:i], who):
+			l.t.Fatalf("%s counts twice", who)
+		case who == "rita" && slices.Contains(need.Exclude, desk.Requester), who == "arno" && slices.Contains(need.Exclude, desk.Author):
+			l.t.Fatalf("%s counts and is excluded by %v", who, need.Exclude)
+		case !slices.ContainsFunc(need.Groups, func(g desk.Group) bool { return l.in(g, who) }):
+			l.t.Fatalf("%s counts and is in no group", who)
+		}
+	}
+}
+
+func (l *life) in(g desk.Group, who string) bool {
+	return slices.ContainsFunc(g.From, func(from string) bool { return slices.Contains(l.members[from], who) })
+}
+
+func (l *life) enough(word string, by []string) {
+	l.counts(word, by)
+	var places []desk.Group
+	for _, g := range l.request.Need.Groups {
+		for range max(1, g.Count) {
+			places = append(places, g)
+		}
+	}
+	if !l.fills(places, by) {
+		l.t.Fatalf("%v are not enough for %+v with %v", by, l.request.Need.Groups, l.members)
+	}
+}
+
+// fills tries every way to give each place a person of its own.
+func (l *life) fills(places []desk.Group, by []string) bool {
+	if len(places) == 0 {
+		return true
+	}
+	for i, who := range by {
+		if l.in(places[0], who) && l.fills(places[1:], slices.Delete(slices.Clone(by), i, i+1)) {
+			return true
+		}
+	}
+	return false
+}
+
+// took stores a change as bytes, and checks that nothing is lost by it.
+func (l *life) took(change desk.Change) {
+	for _, n := range change.Notices {
+		if l.keys[n.Key] {
+			l.t.Fatalf("a second notice %s", n.Key)
+		}
+		l.keys[n.Key] = true
+	}
+	text := encoded(l.t, change.Request)
+	read, err := desk.Decode([]byte(text))
+	if err != nil || encoded(l.t, read) != text {
+		l.t.Fatalf("%v: %s\nis read as %s", err, text, encoded(l.t, read))
+	}
+	if !reflect.DeepEqual(read.Asked, change.Request.Asked) || !reflect.DeepEqual(read.Route, change.Request.Route) {
+		l.t.Fatal("the asked or the route is not what it was")
+	}
+	if over := change.Next.IsZero(); over != (read.State != desk.Open) || !over && change.Next.After(read.Deadline) {
+		l.t.Fatalf("next is %s in state %s with deadline %s", change.Next, read.State, read.Deadline)
+	}
+	l.request, l.next = read, change.Next
+}
+
+func encoded(t *rapid.T, r desk.Request) string {
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestProperties_AnybodyDoesAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLife(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			l.step()
+		}
+		// I17: left alone, it ends; and the clock has something to do until then.
+		for n := 0; l.request.State == desk.Open; n++ {
+			if n > 100 {
+				t.Fatalf("it does not end: %s", l.request.Summary(l.now))
+			}
+			l.now = later(l.now, desk.Next(l.request, l.now))
+			l.apply(desk.Tick{})
+		}
+		if l.finals != 1 {
+			t.Fatalf("%d final words", l.finals)
+		}
+		if s := l.request.Summary(l.now); s == "" || fmt.Sprint(l.request.Final) == "" {
+			t.Fatal("nothing can be said of it")
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package quorum_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata/desk/quorum"
+)
+
+func TestFill_MovesPeopleToWhereTheyAreNeeded(t *testing.T) {
+	// Both groups need one. Ann is in both, bob in the first only; who counts ann for the first refuses what is enough.
+	r := quorum.Fill([]int{1, 1}, [][]bool{{true, true}, {true, false}})
+	if !r.Met() || !slices.Equal(r.Of, []int{1, 0}) {
+		t.Errorf("%+v, want ann in the second group and bob in the first", r)
+	}
+}
+
+func TestFill_OnePersonCountsOnce(t *testing.T) {
+	r := quorum.Fill([]int{1, 1}, [][]bool{{true, true}})
+	if r.Met() || r.Have() != 1 {
+		t.Errorf("%+v: one person fills two places", r)
+	}
+}
+
+func TestFill_AgreesWithTryingEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		counts := rapid.SliceOfN(rapid.IntRange(1, 3), 1, 3).Draw(t, "counts")
+		in := rapid.SliceOfN(rapid.SliceOfN(rapid.Bool(), len(counts), len(counts)), 0, 6).Draw(t, "in")
+		r := quorum.Fill(counts, in)
+		if want := most(slices.Clone(counts), in); r.Have() != want {
+			t.Fatalf("%d people count, %d could: %+v", r.Have(), want, r)
+		}
+		missing := slices.Clone(counts)
+		for p, g := range r.Of {
+			if g < 0 {
+				continue
+			}
+			if !in[p][g] {
+				t.Fatalf("person %d counts for group %d without being in it", p, g)
+			}
+			missing[g]--
+		}
+		if !slices.Equal(missing, r.Missing) || slices.Min(missing) < 0 {
+			t.Fatalf("missing %v, want %v", r.Missing, missing)
+		}
+		if need := sum(counts); r.Met() != (r.Have() == need) {
+			t.Fatalf("met = %v with %d of %d", r.Met(), r.Have(), need)
+		}
+	})
+}
+
+// most tries every way to put people into groups.
+func most(left []int, in [][]bool) int {
+	if len(in) == 0 {
+		return 0
+	}
+	best := most(left, in[1:])
+	for g := range left {
+		if in[0][g] && left[g] > 0 {
+			left[g]--
+			best = max(best, 1+most(left, in[1:]))
+			left[g]++
+		}
+	}
+	return best
+}
+
+func sum(counts []int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+func ExampleFill() {
+	// One of the dba (ann, bob) and one of finops (ann).
+	r := quorum.Fill([]int{1, 1}, [][]bool{
+		{true, true},  // ann
+		{true, false}, // bob
+	})
+	fmt.Println(r.Met(), r.Of)
+	// Output: true [1 0]
+}

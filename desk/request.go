@@ -1,0 +1,359 @@
+package desk
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// Version is the version of the documents that this package writes.
+const Version = 1
+
+// Request is the life of a question among people, as one document. It is changed by [Apply] alone.
+type Request struct {
+	V int `json:"v"`
+	// ID is that of the interrupt. Rev counts the changes; a store writes a document only over the one of the revision before.
+	ID  string `json:"id"`
+	Rev int64  `json:"rev"`
+
+	State   State     `json:"state"`
+	Created time.Time `json:"created"`
+	// Deadline is when it expires: at that time nobody can decide any more.
+	Deadline time.Time `json:"deadline"`
+
+	Asked Asked       `json:"asked"`
+	Need  Requirement `json:"need"`
+	// Route is as it was when the request was made; later versions of it do not touch this request.
+	Route Route `json:"route"`
+	Place Place `json:"place"`
+
+	// Claim is who looks after it. It keeps nobody else from deciding.
+	Claim       *Claimed     `json:"claim,omitempty"`
+	Views       []Viewed     `json:"views,omitempty"`
+	Votes       []Vote       `json:"votes,omitempty"`
+	Comments    []Note       `json:"comments,omitempty"`
+	Questions   []Question   `json:"questions,omitempty"`
+	Delegations []Delegation `json:"delegations,omitempty"`
+	Deliveries  []Delivery   `json:"deliveries,omitempty"`
+	// Edit is what would be done in the place of what was asked.
+	Edit *Edit `json:"edit,omitempty"`
+	// Snoozed is until when nobody is told anything.
+	Snoozed time.Time `json:"snoozed,omitzero"`
+
+	Progress Progress `json:"progress"`
+	// Log has the latest events, the oldest first.
+	Log   []Event `json:"log,omitempty"`
+	Final *Final  `json:"final,omitempty"`
+}
+
+// State is where a request stands. While it is open, [Request.Marks] says more.
+type State string
+
+// The states of a request. Expired is not answered: nobody said no.
+const (
+	Open      State = "open"
+	Answered  State = "answered"
+	Expired   State = "expired"
+	Withdrawn State = "withdrawn"
+)
+
+// Asked is what was asked, without any of the data.
+type Asked struct {
+	Kind string `json:"kind"`
+	// Shown is the digest of what people see.
+	Shown string `json:"shown"`
+	// Action is the name of the action that is to be approved, Digest that of the action with its arguments, Args that of the
+	// arguments alone. All three are empty if no action is asked for.
+	Action string `json:"action,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	Args   string `json:"args,omitempty"`
+	// Requester, Author and PriorApprovers are people with a part in it, so that they can be kept from deciding.
+	Requester      string   `json:"requester,omitempty"`
+	Author         string   `json:"author,omitempty"`
+	PriorApprovers []string `json:"prior_approvers,omitempty"`
+	// Risk orders requests, the highest first.
+	Risk int `json:"risk,omitempty"`
+	// Policy names the version of the rules that required this, Rules the rules, Reason says why in words.
+	Policy string   `json:"policy,omitempty"`
+	Rules  []string `json:"rules,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// Place is where a request stands in its route.
+type Place struct {
+	// Epoch counts how often the route was begun. It is part of what keeps a notice from being sent twice.
+	Epoch int `json:"epoch"`
+	// Base is when it was begun: the times of its steps count from there.
+	Base time.Time `json:"base"`
+	// Done are the steps that have had their turn in this epoch.
+	Done []Done `json:"done,omitempty"`
+	// Paged is who was paged in any epoch, and is owed an all-clear.
+	Paged []string `json:"paged,omitempty"`
+	// Escalated counts how often somebody did not want to wait for the next step.
+	Escalated int `json:"escalated,omitempty"`
+	// Overdue says that the requirement's own time has passed, and the rest of the route was taken at once.
+	Overdue bool `json:"overdue,omitempty"`
+}
+
+// Done is a step that has had its turn.
+type Done struct {
+	Step int       `json:"step"`
+	At   time.Time `json:"at"`
+	As   Turn      `json:"as"`
+}
+
+// Turn is what became of a step.
+type Turn string
+
+// What becomes of a step.
+const (
+	Fired   Turn = "fired"
+	Skipped Turn = "skipped" // its condition said so
+	Missed  Turn = "missed"  // a later step was due too, which says the same
+)
+
+// Claimed is who looks after a request.
+type Claimed struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
+// Viewed is the first time that somebody saw a request.
+type Viewed struct {
+	By  string    `json:"by"`
+	At  time.Time `json:"at"`
+	Rev int64     `json:"rev"`
+	// Again is when they first saw it after the route last began anew, if they had seen it before.
+	Again time.Time `json:"again,omitzero"`
+	// May says that they could have decided.
+	May bool `json:"may,omitempty"`
+}
+
+func (v Viewed) last() time.Time {
+	if v.Again.After(v.At) {
+		return v.Again
+	}
+	return v.At
+}
+
+// Vote is one person's word. A person has one; a later one takes its place.
+type Vote struct {
+	By   string    `json:"by"`
+	Verb Verb      `json:"verb"`
+	At   time.Time `json:"at"`
+	Rev  int64     `json:"rev"`
+	Auth Auth      `json:"auth,omitempty"`
+	Via  string    `json:"via,omitempty"`
+	// Word is what was said: votes of the same word count together. It is the digest of what would be done, or of the answer.
+	Word  string          `json:"word"`
+	Value json.RawMessage `json:"value,omitempty"`
+	// Codes, Reason and Retry come with a rejection.
+	Codes  []string `json:"codes,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+	Retry  bool     `json:"retry,omitempty"`
+}
+
+// Note is something that somebody wrote.
+type Note struct {
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// Question is what people want to know before they decide, and what the run said to it.
+type Question struct {
+	Note
+	// Answer is empty while the run owes one.
+	Answer *Note `json:"answer,omitempty"`
+}
+
+// Delegation is somebody's wish that somebody else decides.
+type Delegation struct {
+	By string    `json:"by"`
+	To string    `json:"to"`
+	At time.Time `json:"at"`
+}
+
+// Delivery is the first time that a channel reached somebody.
+type Delivery struct {
+	Target string    `json:"target"`
+	At     time.Time `json:"at"`
+}
+
+// Edit is other arguments than the ones that were asked for.
+type Edit struct {
+	By   string          `json:"by"`
+	At   time.Time       `json:"at"`
+	Args json.RawMessage `json:"args"`
+	// Digest is that of the action with these arguments, ArgsDigest that of the arguments alone.
+	Digest     string `json:"digest"`
+	ArgsDigest string `json:"args_digest"`
+	// Fields are the JSON pointers of what differs from what was asked.
+	Fields []string `json:"fields,omitempty"`
+}
+
+// Final is how a request ended. There is one at most.
+type Final struct {
+	Outcome Outcome   `json:"outcome"`
+	At      time.Time `json:"at"`
+	// By are the people whose words made it so; nobody if it was the clock.
+	By []string `json:"by,omitempty"`
+	// Digest, of an approve, is that of the action that is approved; Args are its arguments if they were edited.
+	Digest string          `json:"digest,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	// Value is the answer, of an answer.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Codes and Reason say why not. Retry says that the agent may try something else.
+	Codes  []string `json:"codes,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+	Retry  bool     `json:"retry,omitempty"`
+}
+
+// Outcome is what a request came to.
+type Outcome string
+
+// The outcomes. Only the first lets an action happen.
+const (
+	Approved  Outcome = "approve"
+	Rejected  Outcome = "reject"
+	Responded Outcome = "answer"
+	Lapsed    Outcome = "expire"
+	Escaped   Outcome = "escape"
+	Dropped   Outcome = "withdraw"
+)
+
+// State is the state that the outcome leads to.
+func (o Outcome) State() State {
+	switch o {
+	case Lapsed:
+		return Expired
+	case Dropped:
+		return Withdrawn
+	}
+	return Answered
+}
+
+// Decode reads a document. One of another version is a [*VersionError]; one with members that nobody knows is refused, because what
+// they mean would be lost with the next change.
+func Decode(data []byte) (Request, error) {
+	if err := strictjson.Check(data); err != nil {
+		return Request{}, err
+	}
+	var r Request
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&r)
+	if r.V != Version { // it is the first member, so that it is known even if what follows is not
+		return Request{}, &VersionError{Version: r.V}
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	return r, nil
+}
+
+// Encode writes the document.
+func (r Request) Encode() ([]byte, error) { return json.Marshal(r) }
+
+// Digest names what there is to decide on: what is shown, with the edit if there is one. Whoever decides says which they saw.
+func (r Request) Digest() string {
+	if r.Edit == nil {
+		return r.Asked.Shown
+	}
+	return digest([]byte(r.Asked.Shown + "\n" + r.Edit.Digest))
+}
+
+// Subject is the digest of the action that an approve would approve now; "" if no action is asked for.
+func (r Request) Subject() string {
+	if r.Edit != nil {
+		return r.Edit.Digest
+	}
+	return r.Asked.Digest
+}
+
+// Mark is something that can be said of an open request.
+type Mark string
+
+// The marks of an open request. It can have several.
+const (
+	MarkViewed    Mark = "viewed"
+	MarkClaimed   Mark = "claimed"
+	MarkAsked     Mark = "asked" // the run owes an answer
+	MarkEdited    Mark = "edited"
+	MarkEscalated Mark = "escalated"
+	MarkSnoozed   Mark = "snoozed"
+)
+
+// Marks lists what can be said of the request.
+func (r Request) Marks() []Mark {
+	var marks []Mark
+	add := func(m Mark, is bool) {
+		if is {
+			marks = append(marks, m)
+		}
+	}
+	add(MarkViewed, len(r.Views) > 0)
+	add(MarkClaimed, r.Claim != nil)
+	add(MarkAsked, r.openQuestion() >= 0)
+	add(MarkEdited, r.Edit != nil)
+	add(MarkEscalated, r.Place.Escalated > 0)
+	add(MarkSnoozed, !r.Snoozed.IsZero())
+	return marks
+}
+
+// Since lists what has happened after a revision, as far as the log reaches back.
+func (r Request) Since(rev int64) []Event {
+	i := slices.IndexFunc(r.Log, func(e Event) bool { return e.Rev > rev })
+	if i < 0 {
+		return nil
+	}
+	return slices.Clone(r.Log[i:])
+}
+
+// openQuestion is the first that has no answer, or -1.
+func (r Request) openQuestion() int {
+	return slices.IndexFunc(r.Questions, func(q Question) bool { return q.Answer == nil })
+}
+
+// clone makes a copy that can be changed without changing r. What stands behind pointers, and in lists inside of elements, is
+// replaced and never changed in place.
+func (r Request) clone() Request {
+	r.Views = slices.Clone(r.Views)
+	r.Votes = slices.Clone(r.Votes)
+	r.Comments = slices.Clone(r.Comments)
+	r.Questions = slices.Clone(r.Questions)
+	r.Delegations = slices.Clone(r.Delegations)
+	r.Deliveries = slices.Clone(r.Deliveries)
+	r.Log = slices.Clone(r.Log)
+	r.Need.Groups = slices.Clone(r.Need.Groups)
+	r.Place.Done = slices.Clone(r.Place.Done)
+	r.Place.Paged = slices.Clone(r.Place.Paged)
+	return r
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// canonicalDigest is the same for all spellings of the same JSON.
+func canonicalDigest(data json.RawMessage) (string, error) {
+	canonical, err := strictjson.Canonical(data)
+	if err != nil {
+		return "", err
+	}
+	return digest(canonical), nil
+}
+
+// strictDigest is for JSON that a person wrote: it must have one meaning only.
+func strictDigest(data json.RawMessage) (string, error) {
+	if err := strictjson.Check(data); err != nil {
+		return "", err
+	}
+	return canonicalDigest(data)
+}

@@ -1,0 +1,241 @@
+package desk
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/desk/hours"
+)
+
+// Route says whom to tell of a request, when to remind, to page, to ask more people, and when to give up.
+type Route struct {
+	Name    string `json:"name" yaml:"name"`
+	Version string `json:"version,omitempty" yaml:"version,omitempty"`
+	// Regions are the places that take turns; the target "region" is the one that is awake. MinRemaining is how long a region
+	// must still be open to be given something.
+	Regions      []hours.Region `json:"regions,omitempty" yaml:"regions,omitempty"`
+	MinRemaining Duration       `json:"min_remaining,omitempty" yaml:"min_remaining,omitempty"`
+	Steps        []Step         `json:"steps" yaml:"steps"`
+	// Clock is how the times of the steps are measured; by default they are wall time.
+	Clock ClockKind `json:"clock,omitempty" yaml:"clock,omitempty"`
+	// DeadlineFrom is what the time of the last step, expire, counts from; by default the asking.
+	DeadlineFrom DeadlineFrom `json:"deadline_from,omitempty" yaml:"deadline_from,omitempty"`
+	// Cap is how long after the asking the deadline can be at most, however late it was delivered and often extended. Without
+	// one it cannot be extended.
+	Cap Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
+	// Grace is how long people have after an outage of ours in which the deadline fell.
+	Grace Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
+}
+
+// ClockKind is how time is measured.
+type ClockKind string
+
+// The clocks. Business time passes only while a region is open.
+const (
+	WallClock     ClockKind = "wall"
+	BusinessClock ClockKind = "business"
+)
+
+// DeadlineFrom is what a deadline counts from.
+type DeadlineFrom string
+
+// What a deadline can count from.
+const (
+	FromCreated   DeadlineFrom = "created"
+	FromDelivered DeadlineFrom = "delivered" // so that nobody is timed out by an outage of a channel
+)
+
+// Step is something that happens if there is still no decision at its time. It has one of Notify, Remind, Page and Expire;
+// Widen stands alone or with Notify.
+type Step struct {
+	At     Duration `json:"at" yaml:"at"`
+	Notify []string `json:"notify,omitempty" yaml:"notify,omitempty"`
+	Remind []string `json:"remind,omitempty" yaml:"remind,omitempty"`
+	Page   []string `json:"page,omitempty" yaml:"page,omitempty"`
+	// Severity goes with a page.
+	Severity string `json:"severity,omitempty" yaml:"severity,omitempty"`
+	// Widen lets more people decide, as far as the requirement permits it.
+	Widen []string `json:"widen,omitempty" yaml:"widen,omitempty"`
+	// Expire ends the request, with this as the reason.
+	Expire string `json:"expire,omitempty" yaml:"expire,omitempty"`
+	// SkipIf leaves the step out if one of these holds when its time has come.
+	SkipIf []Condition `json:"skip_if,omitempty" yaml:"skip_if,omitempty"`
+}
+
+// Condition is what a step can be left out for.
+type Condition string
+
+// The conditions. All but claimed and asked are about the time since the route was begun.
+const (
+	IfViewed  Condition = "viewed" // by somebody who may decide
+	IfClaimed Condition = "claimed"
+	IfAsked   Condition = "asked" // the run owes people an answer
+	IfVoted   Condition = "voted"
+)
+
+// Targets without a name of their own.
+const (
+	TargetInbox     = "inbox"
+	TargetRegion    = "region"    // the channel of the region that is awake
+	TargetApprovers = "approvers" // everybody who is asked
+	TargetRequester = "requester"
+	TargetClaimer   = "claimer" // who looks after it; everybody who is asked if nobody does
+)
+
+// Kind is what kind of notice the step makes.
+func (s Step) Kind() NoticeKind {
+	switch {
+	case len(s.Remind) > 0:
+		return Remind
+	case len(s.Page) > 0:
+		return Page
+	}
+	return Notify
+}
+
+// targets are whom the step is for.
+func (s Step) targets() []string { return slices.Concat(s.Notify, s.Remind, s.Page) }
+
+func (s Step) toRegion() bool { return slices.Contains(s.targets(), TargetRegion) }
+
+// DefaultRoute is for requests that nobody gave a route: in the inbox at once, a reminder after half an hour, a page after
+// two, and over after a day.
+func DefaultRoute() Route {
+	hour := Duration(time.Hour)
+	return Route{
+		Name: "default",
+		Steps: []Step{
+			{At: 0, Notify: []string{TargetInbox}},
+			{At: hour / 2, Remind: []string{TargetInbox}, SkipIf: []Condition{IfViewed, IfClaimed}},
+			{At: 2 * hour, Page: []string{"oncall:default"}, Severity: "error"},
+			{At: 24 * hour, Expire: "stale"},
+		},
+		Cap:   72 * hour,
+		Grace: hour / 4,
+	}
+}
+
+// Within is the same route with another time to the end. Steps that would come later are left out.
+func (r Route) Within(end time.Duration) Route {
+	last := r.Steps[r.expiry()]
+	last.At = Duration(end)
+	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Expire != "" || s.At >= last.At })
+	r.Steps = append(r.Steps, last)
+	if r.Cap > 0 {
+		r.Cap = max(r.Cap, last.At)
+	}
+	return r
+}
+
+// Digest names exactly this version of the route.
+func (r Route) Digest() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "" // it has nothing in it that cannot be written
+	}
+	return digest(text)
+}
+
+// expiry is the index of the last step.
+func (r Route) expiry() int {
+	return slices.IndexFunc(r.Steps, func(s Step) bool { return s.Expire != "" })
+}
+
+// after is the time d after t, on the clock of the route.
+func (r Route) after(t time.Time, d Duration) time.Time {
+	if r.Clock == BusinessClock {
+		if at, err := hours.Add(r.Regions, t, time.Duration(d)); err == nil {
+			return at.UTC()
+		}
+		// Holidays have used up the hours that a check once found. Wall time is the earlier, and so the safe, end.
+	}
+	return t.Add(time.Duration(d))
+}
+
+// awake is the region that gets what comes at t, and when it does. Without regions it is now.
+func (r Route) awake(t time.Time) (hours.Region, time.Time) {
+	if len(r.Regions) == 0 {
+		return hours.Region{}, t
+	}
+	region, when, err := hours.Pick(r.Regions, t, time.Duration(r.MinRemaining))
+	if err != nil {
+		return r.Regions[0], t // better told at night than never
+	}
+	return region, when
+}
+
+// due is when a step of an epoch that began at base has its turn, as things stand at now.
+func (r Route) due(step int, base, now time.Time) time.Time {
+	s := r.Steps[step]
+	t := r.after(base, s.At)
+	if !s.toRegion() {
+		return t
+	}
+	if t.Before(now) {
+		t = now // it is late: whoever is awake now gets it
+	}
+	_, when := r.awake(t)
+	return when
+}
+
+// begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up.
+func (r Route) begin(t time.Time) time.Time {
+	if len(r.Steps) > 0 && r.Steps[0].toRegion() {
+		_, t = r.awake(t)
+	}
+	return t
+}
+
+// resolve replaces the targets without a name.
+func (r Request) resolve(targets []string, now time.Time) []string {
+	var resolved []string
+	for _, target := range targets {
+		switch target {
+		case TargetRegion:
+			region, _ := r.Route.awake(now)
+			resolved = append(resolved, region.Channel)
+		case TargetApprovers:
+			resolved = append(resolved, r.approvers()...)
+		case TargetClaimer:
+			if r.Claim == nil {
+				resolved = append(resolved, r.approvers()...)
+			} else {
+				resolved = append(resolved, "user:"+r.Claim.By)
+			}
+		case TargetRequester:
+			if r.Asked.Requester != "" {
+				resolved = append(resolved, "user:"+r.Asked.Requester)
+			}
+		default:
+			resolved = append(resolved, target)
+		}
+	}
+	return union(nil, resolved)
+}
+
+// approvers is who is asked. Everybody is nobody in particular: they look into the inbox.
+func (r Request) approvers() []string {
+	var all []string
+	for _, g := range r.Need.Groups {
+		for _, who := range g.From {
+			switch {
+			case who == Anyone, who == TheRequester && r.Asked.Requester == "":
+				who = TargetInbox
+			case who == TheRequester:
+				who = "user:" + r.Asked.Requester
+			}
+			all = append(all, who)
+		}
+	}
+	return union(nil, all)
+}
+
+func isTarget(target string) bool {
+	kind, name, ok := strings.Cut(target, ":")
+	if ok {
+		return kind != "" && name != ""
+	}
+	return slices.Contains([]string{TargetInbox, TargetRegion, TargetApprovers, TargetRequester, TargetClaimer}, target)
+}

@@ -1,0 +1,260 @@
+package desk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/hours"
+)
+
+func simulated(t *testing.T, route desk.Route, created string) string {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := desk.Simulate(route, at, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desk.Render(planned, time.UTC)
+}
+
+func TestSimulate_FollowsTheSun(t *testing.T) {
+	for name, test := range map[string]struct{ created, want string }{
+		"Monday night goes to Singapore": {"2026-11-16T23:00:00Z", `
+Tue 2026-11-17 01:00 UTC  +2h       notify  slack:apac, inbox
+Tue 2026-11-17 01:30 UTC  +2h30m    remind  slack:apac
+Tue 2026-11-17 03:00 UTC  +4h       page    oncall:dba
+Tue 2026-11-17 13:00 UTC  +14h      notify  slack:emea
+Wed 2026-11-18 01:00 UTC  +26h      expire  stale
+`},
+		"late in Zurich goes to New York": {"2026-11-16T16:45:00Z", `
+Mon 2026-11-16 16:45 UTC  +0s       notify  slack:amer, inbox
+Mon 2026-11-16 17:15 UTC  +30m      remind  slack:amer
+Mon 2026-11-16 18:45 UTC  +2h       page    oncall:dba
+Tue 2026-11-17 04:45 UTC  +12h      notify  slack:apac
+Tue 2026-11-17 16:45 UTC  +24h      expire  stale
+`},
+		"Saturday waits for Monday": {"2026-11-14T12:00:00Z", `
+Mon 2026-11-16 01:00 UTC  +37h      notify  slack:apac, inbox
+Mon 2026-11-16 01:30 UTC  +37h30m   remind  slack:apac
+Mon 2026-11-16 03:00 UTC  +39h      page    oncall:dba
+Mon 2026-11-16 13:00 UTC  +49h      notify  slack:emea
+Tue 2026-11-17 01:00 UTC  +61h      expire  stale
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, want := simulated(t, sun(), test.created), test.want[1:]; got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestSimulate_AStepForARegionWaitsUntilItIsAwake(t *testing.T) {
+	route := sun()
+	route.Regions = route.Regions[:1] // Zurich alone
+	got := simulated(t, route, "2026-11-16T16:00:00Z")
+	want := `
+Mon 2026-11-16 16:00 UTC  +0s       notify  slack:emea, inbox
+Mon 2026-11-16 16:30 UTC  +30m      remind  slack:emea
+Mon 2026-11-16 18:00 UTC  +2h       page    oncall:dba
+Tue 2026-11-17 08:00 UTC  +16h      notify  slack:emea
+Tue 2026-11-17 16:00 UTC  +1d       expire  stale
+`[1:]
+	want = strings.ReplaceAll(want, "+1d ", "+24h")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestDowntime_WhatIsLateGoesToWhoeverIsAwakeThen(t *testing.T) {
+	ask := action()
+	ask.Route = sun()
+	w := open(t, ask) // Monday 10:00, in Zurich
+	w.now = time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC)
+	w.do(desk.Tick{}) // nobody is at work; the page does not care
+	if got := fmt.Sprint(w.sent(desk.Notify), w.sent(desk.Remind), w.sent(desk.Page)); got != "[[slack:emea inbox]] [] [[oncall:dba]]" {
+		t.Errorf("at night: %s", got)
+	}
+	morning := time.Date(2026, 11, 17, 1, 0, 0, 0, time.UTC)
+	if next := desk.Next(w.request, w.now); !next.Equal(morning) {
+		t.Errorf("next is %s", next)
+	}
+	w.now = morning
+	w.do(desk.Tick{})
+	if got := fmt.Sprint(w.sent(desk.Notify), w.sent(desk.Remind)); got != "[[slack:emea inbox] [slack:apac]] []" {
+		t.Errorf("in the morning: %s", got)
+	}
+}
+
+func TestSimulate_BusinessClockStandsStillAtNight(t *testing.T) {
+	route := sun()
+	route.Regions = route.Regions[:1]
+	route.Clock, route.DeadlineFrom = desk.BusinessClock, desk.FromCreated
+	route.Regions[0].Holidays = []hours.Date{"2026-11-18"}
+	got := simulated(t, route, "2026-11-16T16:00:00Z") // 17:00 in Zurich
+	want := `
+Mon 2026-11-16 16:00 UTC  +0s       notify  slack:emea, inbox
+Mon 2026-11-16 16:30 UTC  +30m      remind  slack:emea
+Tue 2026-11-17 09:00 UTC  +17h      page    oncall:dba
+Thu 2026-11-19 10:00 UTC  +66h      notify  slack:emea
+Fri 2026-11-20 13:00 UTC  +93h      expire  stale
+`[1:]
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSimulate_MonthsOfRequests(t *testing.T) {
+	// A request every three hours and a bit over the changes of the clocks in spring: each is told to somebody at work, and ends.
+	route := sun()
+	for at := start.AddDate(0, 3, 20); at.Before(start.AddDate(0, 5, 0)); at = at.Add(3*time.Hour + 7*time.Minute) {
+		planned, err := desk.Simulate(route, at, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(planned) < 3 || planned[len(planned)-1].Does != "expire" || planned[0].Step != 1 {
+			t.Fatalf("asked at %s:\n%s", at, desk.Render(planned, time.UTC))
+		}
+		for i, p := range planned {
+			if i > 0 && p.At.Before(planned[i-1].At) {
+				t.Fatalf("asked at %s: out of order:\n%s", at, desk.Render(planned, time.UTC))
+			}
+			if i := slices.IndexFunc(route.Regions, func(r hours.Region) bool { return slices.Contains(p.Targets, r.Channel) }); i >= 0 {
+				if until, open := route.Regions[i].Open(p.At); !open || until.Sub(p.At) < 30*time.Minute {
+					t.Fatalf("asked at %s: %s is told at %s", at, route.Regions[i].Name, p.At)
+				}
+			}
+		}
+	}
+}
+
+func TestRouteCheck_FindsEverythingAtOnce(t *testing.T) {
+	route := desk.Route{
+		MinRemaining: -1, Clock: "sundial", DeadlineFrom: "yesterday",
+		Regions: []hours.Region{{Name: "a", Zone: "Mars/Olympus"}, {Name: "a", Zone: "UTC"}},
+		Steps: []desk.Step{
+			{At: d(hour)},
+			{At: 0, Notify: []string{"region"}, Remind: []string{"everybody"}, SkipIf: []desk.Condition{"tired"}},
+			{At: d(hour), Expire: "stale", SkipIf: []desk.Condition{desk.IfViewed}, Severity: "error"},
+			{At: d(2 * hour), Page: []string{"oncall:"}, Widen: []string{"everybody"}},
+			{At: d(3 * hour), Expire: "stale"},
+		},
+	}
+	err := route.Check()
+	if err == nil {
+		t.Fatal("nothing is wrong with it")
+	}
+	for _, want := range []string{
+		"it has no name", "cannot be negative", `unknown clock "sundial"`, `unknown deadline_from "yesterday"`, "Mars/Olympus", `region "a": it never opens`,
+		`region "a" is there twice`, "step 1 needs one of", "step 2 at 0s comes after step 1 at 1h", "step 2 needs one of", `"everybody" is no target`,
+		`skip_if does not know "tired"`, `region "a" has no channel`, "expire cannot be skipped", "only a page has a severity", `"oncall:" is no target`,
+		"widen stands alone or with notify", `"everybody" names nobody`, "it expires 2 times",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("Check does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestRouteCheck_FindsSingleSlips(t *testing.T) {
+	for name, test := range map[string]struct {
+		slip func(r *desk.Route)
+		want string
+	}{
+		"none":     {func(*desk.Route) {}, ""},
+		"no end":   {func(r *desk.Route) { r.Steps = r.Steps[:4] }, "it never expires"},
+		"no steps": {func(r *desk.Route) { r.Steps = nil }, "it never expires"},
+		"something after the end": {func(r *desk.Route) {
+			r.Steps = append(r.Steps, desk.Step{At: d(30 * hour), Page: []string{"oncall:x"}})
+		}, "nothing can happen after step 5"},
+		"over at once":                {func(r *desk.Route) { r.Steps = []desk.Step{{Expire: "stale"}} }, "expires at once"},
+		"never delivered":             {func(r *desk.Route) { r.Cap = 0 }, "needs a cap"},
+		"a cap before the end":        {func(r *desk.Route) { r.Cap = d(hour) }, "shorter than"},
+		"no hours for business":       {func(r *desk.Route) { r.Regions, r.Clock, r.Steps = nil, desk.BusinessClock, r.Steps[2:] }, "business clock needs a region"},
+		"regions without channels":    {func(r *desk.Route) { r.Regions[0].Channel = "" }, `region "emea" has no channel`},
+		"over before anybody is told": {func(r *desk.Route) { r.DeadlineFrom = desk.FromCreated }, "before anybody is told"},
+		"never open for so long":      {func(r *desk.Route) { r.MinRemaining = d(10 * hour) }, "no region is ever open for 10h"},
+		"too many steps":              {func(r *desk.Route) { r.Steps = slices.Repeat(r.Steps, 11) }, "more than 50"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			route := sun()
+			test.slip(&route)
+			err := route.Check()
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Check = %v, want %q", err, test.want)
+			}
+		})
+	}
+	if err := desk.DefaultRoute().Check(); err != nil {
+		t.Errorf("the default route: %v", err)
+	}
+}
+
+func TestJoin_TellsEverybodyAndEndsFirst(t *testing.T) {
+	short := desk.Route{Name: "short", Steps: []desk.Step{
+		{At: d(hour), Notify: []string{"group:x"}}, {At: d(3 * hour), Page: []string{"oncall:x"}}, {At: d(4 * hour), Expire: "late"},
+	}}
+	joined, err := desk.Join(desk.DefaultRoute(), short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, s := range joined.Steps {
+		steps = append(steps, fmt.Sprint(s.At, s.Notify, s.Remind, s.Page, s.Expire))
+	}
+	want := "0s [inbox] [] [] | 30m [] [inbox] [] | 1h [group:x] [] [] | 2h [] [] [oncall:default] | 3h [] [] [oncall:x] | 4h [] [] []late"
+	if got := strings.Join(steps, " | "); got != want || joined.Name != "default+short" || joined.Cap != 0 {
+		t.Errorf("joined to %s, cap %s:\n%s\nwant\n%s", joined.Name, joined.Cap, got, want)
+	}
+	apart := sun()
+	apart.Regions = apart.Regions[:1]
+	if _, err := desk.Join(sun(), apart); err == nil {
+		t.Error("routes with different regions are joined")
+	}
+	if both, err := desk.Join(sun(), sun()); err != nil || len(both.Regions) != 3 {
+		t.Errorf("%d regions, %v", len(both.Regions), err)
+	}
+}
+
+func TestWithin_EndsSoonerOrLater(t *testing.T) {
+	for end, steps := range map[time.Duration]int{time.Hour: 3, 30 * time.Minute: 2, 365 * 24 * time.Hour: 4} {
+		route := desk.DefaultRoute().Within(end)
+		if err := route.Check(); err != nil || len(route.Steps) != steps {
+			t.Errorf("within %s: %d steps, %v", end, len(route.Steps), err)
+		}
+		planned, err := desk.Simulate(route, start, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := planned[len(planned)-1]; time.Duration(last.After) != end || last.Does != "expire" {
+			t.Errorf("within %s it ends after %s", end, last.After)
+		}
+	}
+	if n := len(desk.DefaultRoute().Steps); n != 4 {
+		t.Errorf("the default route has %d steps", n)
+	}
+}
+
+func TestDuration_ReadsWhatItWrites(t *testing.T) {
+	for _, text := range []string{"0s", "30m", "1h", "1h30m", "24h", "2d", "90s"} {
+		var first, second desk.Duration
+		if err := first.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.UnmarshalText([]byte(first.String())); err != nil || second != first {
+			t.Errorf("%s is written as %s and read as %s, %v", text, first, second, err)
+		}
+	}
+	for _, bad := range []string{"", "d", "-2d", "1.5d", "2 h", "99999999d"} {
+		if new(desk.Duration).UnmarshalText([]byte(bad)) == nil {
+			t.Errorf("%q is taken for a duration", bad)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Package routefile reads routes from YAML.
+//
+//	calendars:
+//	  ch: ["2026-12-25", "2026-12-26"]
+//	routes:
+//	  - name: db-prod
+//	    regions:
+//	      - {name: emea, zone: Europe/Zurich, hours: [{days: [mon, tue, wed, thu, fri], from: "09:00", to: "18:00"}], channel: "slack:C0EMEA", holidays: [ch]}
+//	    steps:
+//	      - {at: 0s,  notify: [region, inbox]}
+//	      - {at: 30m, remind: [region], skip_if: [viewed]}
+//	      - {at: 24h, expire: stale}
+//
+// A file is taken whole or not at all.
+package routefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/hours"
+)
+
+// MaxSize is how large a file may be, in bytes.
+const MaxSize = 1 << 20
+
+type file struct {
+	// Calendars are lists of holidays, by name. A region names one in its holidays.
+	Calendars map[string][]hours.Date `yaml:"calendars"`
+	Routes    []desk.Route            `yaml:"routes"`
+}
+
+// Parse reads all routes of a file. The error has everything that is wrong with it.
+func Parse(text []byte) ([]desk.Route, error) {
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("the file is larger than %d bytes", MaxSize)
+	}
+	var f file
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&f); err != nil {
+		return nil, err
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the file has more than one document")
+	}
+	var errs []error
+	if len(f.Routes) == 0 {
+		errs = append(errs, errors.New("the file has no routes"))
+	}
+	var names []string
+	for i := range f.Routes {
+		route := &f.Routes[i]
+		for j := range route.Regions {
+			route.Regions[j].Holidays = f.holidays(route.Regions[j].Holidays)
+		}
+		if slices.Contains(names, route.Name) {
+			errs = append(errs, fmt.Errorf("route %q is there twice", route.Name))
+		}
+		names = append(names, route.Name)
+		errs = append(errs, route.Check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return f.Routes, nil
+}
+
+// holidays puts the days of a calendar in the place of its name. A name that is none stays, and is found to be no date.
+func (f file) holidays(named []hours.Date) []hours.Date {
+	var dates []hours.Date
+	for _, name := range named {
+		if calendar, ok := f.Calendars[string(name)]; ok {
+			dates = append(dates, calendar...)
+		} else {
+			dates = append(dates, name)
+		}
+	}
+	return dates
+}

@@ -1,0 +1,173 @@
+// Package cases runs the tests of a file of rules: a table of inputs, and what the rules should say of them. It stands next
+// to the rules and is checked before they are put to use.
+//
+//	input: {account: acme, environment: prod, at: 2026-11-16T10:00:00Z}   # what all cases start from
+//	cases:
+//	- name: a small refund needs nobody
+//	  input: {tool: refund, args: {cents: 500}}
+//	  want: allow
+//	  rules: [small-refunds]
+//	- name: the fourth refund in an hour is for a person
+//	  input: {tool: refund, args: {cents: 500}}
+//	  past: {tool/1h: 3}
+//	  want: ask
+//	  needs: ["1 of group:finance"]
+//	  deadline: 4h
+package cases
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// Result is what a run of the cases came to.
+type Result struct {
+	Passed, Failed int
+	// Unhit are the rules that no case hits: nobody has shown what they are for.
+	Unhit []string
+}
+
+// Run judges every case and writes what came of it, one line for a case that passed and the whole explanation for one that
+// did not. The error is a [*policy.LoadError] if the file of cases cannot be read, and else that of w.
+func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) {
+	all, err := read(file, src)
+	if err != nil {
+		return Result{}, err
+	}
+	var result Result
+	hit := make(map[string]bool)
+	var b strings.Builder
+	for _, c := range all {
+		decision, problems := c.judge(set)
+		for _, t := range decision.Trace {
+			hit[t.Rule] = hit[t.Rule] || t.Outcome == policy.Hit
+		}
+		if len(problems) == 0 {
+			result.Passed++
+			fmt.Fprintf(&b, "ok    %s\n", c.name)
+			continue
+		}
+		result.Failed++
+		c.explain(&b, file, decision, problems)
+	}
+	for _, r := range set.Rules() {
+		if !hit[r.ID] {
+			result.Unhit = append(result.Unhit, r.ID)
+		}
+	}
+	fmt.Fprintf(&b, "%d passed, %d failed\n", result.Passed, result.Failed)
+	if len(result.Unhit) > 0 {
+		fmt.Fprintf(&b, "no case hits: %s\n", strings.Join(result.Unhit, ", "))
+	}
+	_, err = io.WriteString(w, b.String())
+	return result, err
+}
+
+// one is a case.
+type one struct {
+	name     string
+	line     int
+	input    policy.Input
+	past     map[string]int64 // by limit id, or as "tool/1h"; "*" for all
+	want     string
+	rules    []string
+	needs    []string
+	deadline policy.Duration
+	minAuth  policy.Auth
+	rehearse policy.Verdict
+}
+
+// wantError is what a case wants of an input that cannot be judged.
+const wantError = "error"
+
+func (c one) judge(set *policy.Set) (policy.Decision, []string) {
+	in := c.input
+	in.History = c.history(set.Demands(in))
+	d, err := set.Decide(in)
+	if err != nil {
+		if c.want == wantError {
+			return d, nil
+		}
+		return d, []string{fmt.Sprintf("want %s, got an error: %v", c.want, err)}
+	}
+	var problems []string
+	differ := func(what string, want, got any) {
+		problems = append(problems, fmt.Sprintf("want %s%v, got %v", what, want, got))
+	}
+	if c.want != string(d.Verdict) {
+		differ("", c.want, d.Verdict)
+	}
+	if c.rules != nil && !slices.Equal(c.rules, d.Rules) {
+		differ("rules ", c.rules, d.Rules)
+	}
+	need := d.Need
+	if need == nil {
+		need = &policy.Requirement{}
+	}
+	var groups []string
+	for _, g := range need.Groups {
+		groups = append(groups, g.String())
+	}
+	if c.needs != nil && !slices.Equal(slices.Sorted(slices.Values(c.needs)), slices.Sorted(slices.Values(groups))) {
+		differ("needs ", c.needs, groups)
+	}
+	if c.deadline != 0 && c.deadline != need.Deadline {
+		differ("deadline ", c.deadline, need.Deadline)
+	}
+	if c.minAuth != "" && c.minAuth != need.MinAuth {
+		differ("min_auth ", c.minAuth, need.MinAuth)
+	}
+	if c.rehearse != "" && c.rehearse != d.Rehearsed {
+		differ("rehearsed ", c.rehearse, d.Rehearsed)
+	}
+	return d, problems
+}
+
+// history answers the demands of the rules with the numbers of the case. What it has no number for stays unanswered.
+func (c one) history(demands []policy.Demand) map[string]int64 {
+	numbers := make(map[string]int64)
+	for _, d := range demands {
+		for _, name := range []string{pastName(d), "*"} {
+			if n, ok := c.past[name]; ok {
+				numbers[d.Key()] = n
+				break
+			}
+		}
+	}
+	return numbers
+}
+
+// pastName is how a case calls a demand: by the id of the limit, or as history.count is called.
+func pastName(d policy.Demand) string {
+	if d.Limit != "" {
+		return d.Limit
+	}
+	var by []string
+	for name := range d.Scope {
+		if name != "account" {
+			by = append(by, name)
+		}
+	}
+	slices.Sort(by)
+	return strings.Join(by, ",") + "/" + d.Window.String()
+}
+
+func (c one) explain(b *strings.Builder, file string, d policy.Decision, problems []string) {
+	fmt.Fprintf(b, "FAIL  %s\n", c.name)
+	for _, p := range problems {
+		fmt.Fprintf(b, "      %s:%d: %s\n", file, c.line, p)
+	}
+	if d.Policy == "" {
+		return
+	}
+	var explained strings.Builder
+	if d.Explain(&explained) == nil {
+		for line := range strings.Lines(explained.String()) {
+			b.WriteString("        " + line)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package cases
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// read reads a file of cases, whole or not at all.
+func read(file string, src []byte) ([]one, error) {
+	var problems []policy.Problem
+	name := ""
+	r := yamldoc.Reader{Report: func(line int, text string) {
+		problems = append(problems, policy.Problem{File: file, Line: line, Rule: name, Text: text})
+	}}
+	root := r.Document(src)
+	top := root.Map("input", "cases")
+	var base policy.Input
+	input(top["input"], &base)
+	var all []one
+	for _, node := range top["cases"].List() {
+		fields := node.Map("name", "input", "past", "want", "rules", "needs", "deadline", "min_auth", "rehearsed")
+		name = fields["name"].Text()
+		c := one{name: name, line: node.Line(), input: base, past: past(fields["past"])}
+		input(fields["input"], &c.input)
+		c.want = fields["want"].Choice(string(policy.Allow), string(policy.Ask), string(policy.Deny), wantError)
+		if fields["want"].Missing() {
+			node.Wrong("the case does not say what it wants")
+		}
+		if !fields["rules"].Missing() {
+			c.rules = fields["rules"].Texts()
+		}
+		if !fields["needs"].Missing() {
+			c.needs = fields["needs"].Texts()
+		}
+		c.deadline = policy.Duration(fields["deadline"].Duration())
+		c.minAuth = policy.Auth(fields["min_auth"].Text())
+		c.rehearse = policy.Verdict(fields["rehearsed"].Text())
+		all = append(all, c)
+		name = ""
+	}
+	if len(all) == 0 && len(problems) == 0 {
+		r.Report(1, "there are no cases")
+	}
+	if len(problems) > 0 {
+		return nil, &policy.LoadError{Problems: problems}
+	}
+	return all, nil
+}
+
+// input puts what a node says into the input, and leaves the rest as it is.
+func input(node yamldoc.Node, in *policy.Input) {
+	texts := map[string]*string{
+		"account": &in.Account, "environment": &in.Environment, "graph": &in.Graph, "node": &in.Node, "run": &in.Run, "tool": &in.Tool,
+		"requester": &in.Requester, "agent": &in.Agent, "zone": &in.Zone,
+	}
+	known := []string{"args", "args_json", "effects", "cost", "risk", "revision", "at"}
+	for name := range texts {
+		known = append(known, name)
+	}
+	fields := node.Map(known...)
+	for name, text := range texts {
+		if !fields[name].Missing() {
+			*text = fields[name].Text()
+		}
+	}
+	if !fields["effects"].Missing() {
+		in.Effects = fields["effects"].Texts()
+	}
+	if !fields["cost"].Missing() {
+		in.Cost = fields["cost"].Int(0)
+	}
+	if !fields["risk"].Missing() {
+		in.Risk = int(fields["risk"].Int(0))
+	}
+	if !fields["revision"].Missing() {
+		in.Revision = int(fields["revision"].Int(0))
+	}
+	if at := fields["at"]; !at.Missing() {
+		t, err := time.Parse(time.RFC3339, at.Text())
+		if err != nil {
+			at.Wrong("at has to be a time such as 2026-11-16T10:00:00Z")
+		}
+		in.At = t
+	}
+	arguments(fields["args"], fields["args_json"], in)
+}
+
+// arguments takes them as YAML, or as JSON for what YAML cannot say, such as 5.0 or a key twice.
+func arguments(args, text yamldoc.Node, in *policy.Input) {
+	if !text.Missing() {
+		in.Args = json.RawMessage(text.Text())
+		return
+	}
+	if args.Missing() {
+		return
+	}
+	value, err := args.Any()
+	if err == nil {
+		in.Args, err = json.Marshal(value)
+	}
+	if err != nil {
+		args.Wrong("args cannot be written as JSON: %v", err)
+	}
+}
+
+// past reads one number for everything, or a mapping.
+func past(node yamldoc.Node) map[string]int64 {
+	if node.Missing() {
+		return nil
+	}
+	if !node.IsMapping() {
+		return map[string]int64{"*": node.Int(0)}
+	}
+	numbers := make(map[string]int64)
+	names, values := node.Keys()
+	for i, name := range names {
+		numbers[name] = values[i].Int(0)
+	}
+	return numbers
+}

@@ -1,0 +1,157 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// compile makes the expressions of all rules ready, and reports what is wrong with them.
+func (r *reading) compile(d *document) error {
+	env, err := environment()
+	if err != nil {
+		return err
+	}
+	for _, one := range d.rules {
+		r.rule = one.ID
+		at := d.places[one]
+		if strings.TrimSpace(one.When) != "" {
+			one.when, one.facts = r.expression(env, at.when, "when", cel.BoolType)
+		}
+		if !at.amount.Missing() {
+			var more facts
+			one.amount, more = r.expression(env, at.amount, "amount", cel.IntType)
+			one.facts.add(more)
+		}
+		one.digest = digestOfRule(one.Rule)
+	}
+	r.rule = ""
+	return nil
+}
+
+// add joins what two expressions of a rule look at. Which tools it is for is the condition's word alone.
+func (f *facts) add(more facts) {
+	f.uses = append(f.uses, more.uses...)
+	f.paths = union(f.paths, more.paths)
+	f.args = f.args || more.args
+	f.counts = append(f.counts, more.counts...)
+}
+
+// expression compiles one text. It reports what is wrong and then returns nil.
+func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type) (cel.Program, facts) {
+	compiled, issues := env.Compile(node.Text())
+	if issues.Err() != nil {
+		for _, issue := range issues.Errors() {
+			r.Report(line(node, issue.Location), fmt.Sprintf("%s: %s", what, withNearest(issue.Message)))
+		}
+		return nil, facts{}
+	}
+	if problem := typeProblem(compiled.OutputType(), want); problem != "" {
+		node.Wrong("%s: %s", what, problem)
+		return nil, facts{}
+	}
+	f := factsOf(compiled)
+	for _, misuse := range f.wrong {
+		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
+		r.Report(line(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
+	}
+	ready, err := program(env, compiled)
+	if err != nil {
+		node.Wrong("%s: %v", what, err)
+		return nil, facts{}
+	}
+	return ready, f
+}
+
+// line is the line in the file of a place in the text of a value.
+func line(node yamldoc.Node, at common.Location) int {
+	return node.TextLine() + max(at.Line(), 1) - 1
+}
+
+// typeProblem says what to write where an expression is of another type. An amount may be dyn: it is checked when it is
+// known. A condition may not: a rule that turns out to be a text would be an error with every action.
+func typeProblem(got, want *cel.Type) string {
+	switch {
+	case got.IsExactType(want), want == cel.IntType && (got.IsExactType(cel.DynType) || got.IsExactType(cel.UintType)):
+		return ""
+	case got.IsExactType(cel.DynType):
+		return "this may come to anything; a condition has to be true or false: compare it, as in … == true"
+	case want == cel.BoolType:
+		return fmt.Sprintf("this is of type %s; a condition has to be true or false", got)
+	}
+	return fmt.Sprintf("this is of type %s; an amount is a whole number of minor units (cents)", got)
+}
+
+var (
+	unknownField = regexp.MustCompile(`^undefined field '([^']*)'`)
+	unknownName  = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+)
+
+// withNearest adds to CEL's messages what was probably meant.
+func withNearest(message string) string {
+	message, _, _ = strings.Cut(message, "\n")
+	if found := unknownField.FindStringSubmatch(message); found != nil {
+		return fmt.Sprintf("there is no field %q%s", found[1], yamldoc.Suggest(found[1], fieldNames()))
+	}
+	if found := unknownName.FindStringSubmatch(message); found != nil {
+		if near := yamldoc.Nearest(found[1], slices.Concat(variables, commonFunctions)); near != "" {
+			return fmt.Sprintf("there is no %q; did you mean %q?", found[1], near)
+		}
+		return fmt.Sprintf("there is no %q%s", found[1], yamldoc.Suggest(found[1], variables))
+	}
+	return message
+}
+
+// commonFunctions are the functions that rules mostly want.
+var commonFunctions = []string{
+	funcGlob, funcCount, "matches", "startsWith", "endsWith", "contains", "size", "lowerAscii", "upperAscii", "trim", "split",
+	"orValue", "has", "all", "exists", "filter", "map", "duration", "timestamp", "int", "string", "double",
+}
+
+func fieldNames() []string {
+	var names []string
+	for _, t := range []reflect.Type{reflect.TypeFor[request](), reflect.TypeFor[clockTime]()} {
+		for field := range t.Fields() {
+			names = append(names, field.Tag.Get("cel"))
+		}
+	}
+	return names
+}
+
+// keyOf finds the key in CEL's message about one that is missing.
+var keyOf = regexp.MustCompile(`no such key: (\S+)$`)
+
+// plainError says why a rule could not be judged, without any value of the arguments: traces are stored and shown to
+// people who may not see those.
+func plainError(err error, source string) string {
+	text := err.Error()
+	if found := keyOf.FindStringSubmatch(text); found != nil && strings.Contains(source, found[1]) {
+		return "there is no " + found[1]
+	}
+	for _, known := range []struct{ part, say string }{
+		{"cost limit", "it costs too much to judge"},
+		{"no such key", "a key is missing"},
+		{"index out of", "a list is too short"},
+		{"no such overload", "a value is of another type than the rule expects"},
+		{errNoNumber.Error(), errNoNumber.Error()},
+		{"overflow", "a number is too large"},
+		{"division by zero", "division by zero"},
+		{"unknown time zone", "unknown time zone"},
+	} {
+		if strings.Contains(text, known.part) {
+			return known.say
+		}
+	}
+	if wrong, ok := errors.AsType[amountError](err); ok {
+		return string(wrong)
+	}
+	return "it cannot be judged"
+}

@@ -1,0 +1,232 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// document is a file of rules before its expressions are compiled.
+type document struct {
+	version  string
+	fallback Verdict
+	zone     string
+	ask      *Requirement // of the default; nil if there is none
+	rules    []*rule
+	places   map[*rule]places
+}
+
+// places says where the texts of a rule stand.
+type places struct{ when, amount yamldoc.Node }
+
+// reading reads one file.
+type reading struct {
+	yamldoc.Reader
+	file      string
+	rule      string // the id of the rule that is being read
+	directory Directory
+	problems  []Problem
+}
+
+func newReading(file string, directory Directory) *reading {
+	r := &reading{file: file, directory: directory}
+	r.Report = func(line int, text string) {
+		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
+	}
+	return r
+}
+
+func (r *reading) document(src []byte) document {
+	d := document{places: make(map[*rule]places)}
+	root := r.Document(src)
+	if root.Missing() {
+		return d
+	}
+	top := root.Map("version", "default", "time_zone", "defaults", "rules")
+	d.version = top["version"].Text()
+	d.zone = r.zone(top["time_zone"])
+	d.fallback = Verdict(top["default"].Choice(verdicts...))
+	if top["default"].Missing() {
+		root.Wrong("default is missing: say whether an action that no rule speaks of is to be allowed, asked or denied (default: ask)")
+	}
+	defaults := top["defaults"].Map("ask")["ask"]
+	base := r.ask(defaults, nil)
+	if !defaults.Missing() {
+		d.ask = base
+	}
+	if d.fallback == Ask {
+		if defaults.Missing() {
+			top["default"].Wrong("default: ask needs defaults.ask, which says who is asked and until when")
+		} else {
+			r.complete(defaults, base)
+		}
+	}
+	seen := make(map[string]int)
+	for _, node := range top["rules"].List() {
+		r.readRule(node, &d, seen)
+		r.rule = ""
+	}
+	return d
+}
+
+func (r *reading) zone(node yamldoc.Node) string {
+	name := node.Text()
+	if _, err := loadZone(name); err != nil {
+		node.Wrong("%q is no time zone that is known here; write one such as Europe/Zurich", name)
+	}
+	return name
+}
+
+func (r *reading) readRule(node yamldoc.Node, d *document, seen map[string]int) {
+	r.rule = peekID(node)
+	fields := node.Map("id", "when", "then", "reason", "mode", "ask", "limit")
+	one := &rule{Rule: Rule{ID: fields["id"].Text(), When: fields["when"].Text(), Reason: fields["reason"].Text(), Line: node.Line()}}
+	first, repeated := seen[one.ID]
+	switch {
+	case one.ID == "":
+		node.Wrong("the rule has no id")
+	case one.ID == DefaultRule:
+		node.Wrong("no rule can be called %q: that is what decides when no rule does", DefaultRule)
+	case repeated:
+		node.Wrong("the id is taken already, in line %d", first)
+	}
+	seen[one.ID] = node.Line()
+	if strings.TrimSpace(one.When) == "" {
+		node.Wrong("when is missing: say for which actions the rule is; when: \"true\" is for all")
+	}
+	one.Then = Verdict(fields["then"].Choice(verdicts...))
+	if fields["then"].Missing() {
+		node.Wrong("then is missing: allow, ask or deny")
+	}
+	one.DryRun = fields["mode"].Choice("enforce", "dry_run") == "dry_run"
+	r.readAsk(node, fields["ask"], one, d)
+	amount := r.readLimit(fields["limit"], one)
+	d.rules = append(d.rules, one)
+	d.places[one] = places{when: fields["when"], amount: amount}
+}
+
+// peekID finds the id before the rest is read, so that every message can name it.
+func peekID(node yamldoc.Node) string {
+	quiet := yamldoc.Quiet(node)
+	names, values := quiet.Keys()
+	if i := slices.Index(names, "id"); i >= 0 {
+		return values[i].Text()
+	}
+	return ""
+}
+
+func (r *reading) readAsk(node, ask yamldoc.Node, one *rule, d *document) {
+	if one.Then != Ask {
+		if !ask.Missing() {
+			ask.Wrong("ask belongs to rules with then: ask")
+		}
+		return
+	}
+	at := ask
+	if ask.Missing() {
+		at = node
+	}
+	one.Ask = r.ask(ask, d.ask)
+	r.complete(at, one.Ask)
+}
+
+func (r *reading) readLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) {
+	if node.Missing() {
+		return amount
+	}
+	fields := node.Map("amount", "max", "window", "by")
+	by, err := normalBy(fields["by"].Texts())
+	if err != nil {
+		fields["by"].Wrong("%v", err)
+	}
+	limit := &Limit{Amount: fields["amount"].Text(), Max: fields["max"].Int(0), Window: Duration(fields["window"].Duration()), By: by}
+	if fields["max"].Missing() {
+		node.Wrong("the limit has no max")
+	}
+	if limit.Window == 0 {
+		node.Wrong("the limit has no window: say within which span of time, as window: 24h")
+	}
+	one.Limit = limit
+	one.limit = shape{limit: one.ID, by: by, window: time.Duration(limit.Window)}
+	return fields["amount"]
+}
+
+// ask reads who is asked and how. What is not said is taken from base, which may be nil.
+func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
+	req := &Requirement{OnTimeout: Expire, DenyCount: 1}
+	if base != nil {
+		req = base.clone()
+	}
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "route", "min_auth", "editable", "remember_max", "deny_count", "show")
+	has := func(name string) bool { return !fields[name].Missing() }
+	if has("groups") {
+		req.Groups = r.groups(fields["groups"])
+	}
+	if has("separation_of_duties") {
+		req.Exclude = choices(fields["separation_of_duties"], "requester", "author", "last_editor", "prior_approver")
+	}
+	if has("deadline") {
+		req.Deadline = Duration(fields["deadline"].Duration())
+	}
+	if has("on_timeout") {
+		req.OnTimeout = readOnTimeout(fields["on_timeout"])
+	}
+	if has("route") {
+		req.Routes = []string{fields["route"].Text()}
+	}
+	if has("min_auth") {
+		req.MinAuth = Auth(fields["min_auth"].Choice(auths...))
+	}
+	if has("editable") {
+		req.Editable = pointers(fields["editable"])
+	}
+	if has("remember_max") {
+		req.RememberMax = Duration(fields["remember_max"].Duration())
+	}
+	if has("deny_count") {
+		req.DenyCount = int(fields["deny_count"].Int(1))
+		if req.DenyCount > maxCount {
+			fields["deny_count"].Wrong("a deny_count of %d is more than %d", req.DenyCount, maxCount)
+		}
+	}
+	if has("show") {
+		req.Show = fields["show"].Texts()
+	}
+	return req
+}
+
+func choices(node yamldoc.Node, known ...string) []string {
+	var chosen []string
+	for _, item := range node.List() {
+		chosen = append(chosen, item.Choice(known...))
+	}
+	return union(nil, chosen)
+}
+
+// readOnTimeout takes the two things that waiting can come to. The likely wrong ones get an answer of their own.
+func readOnTimeout(node yamldoc.Node) OnTimeout {
+	switch text := node.Text(); text {
+	case "approve", "allow":
+		node.Wrong("on_timeout: %s is not possible: nothing is approved by waiting. To approve in advance, write a grant", text)
+	case "deny", "reject":
+		node.Wrong("on_timeout: %s is not possible: nobody has decided. Write on_timeout: expire", text)
+	default:
+		return OnTimeout(node.Choice(string(Expire), string(Escalate)))
+	}
+	return Expire
+}
+
+func pointers(node yamldoc.Node) []string {
+	var all []string
+	for _, item := range node.List() {
+		text := item.Text()
+		if text != "" && !strings.HasPrefix(text, "/") {
+			item.Wrong("%q is no JSON pointer; write %q", text, "/"+text)
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

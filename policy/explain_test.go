@@ -1,0 +1,55 @@
+package policy_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestExplain_Golden(t *testing.T) {
+	operating, limited := load(t, operations), load(t, spending)
+	sunday := at(time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC))
+	granted := decide(t, operating, input("loop", `{"iterations":200}`))
+	granted.Verdict, granted.Need, granted.Grant = policy.Allow, nil, "grant-7"
+	for name, d := range map[string]policy.Decision{
+		"default":  decide(t, operating, input("mail.send", `{}`)),
+		"merged":   decide(t, operating, input("db.execute", `{"sql":"truncate t","iterations":500}`, sunday)),
+		"closed":   decide(t, operating, input("data.export", `{}`)),
+		"dry-run":  decide(t, operating, input("bank.transfer", `{"amount_minor":1}`, sunday)),
+		"spending": decide(t, limited, past(limited, input("transfer", `{"cents":500}`), 99_900)),
+		"granted":  granted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			if err := d.Explain(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", text.String())
+			golden(t, name+".json", asJSON(t, d)+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "explain", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
+	}
+}

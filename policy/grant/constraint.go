@@ -1,0 +1,220 @@
+package grant
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/policy"
+)
+
+// Op is how a leaf is compared.
+type Op string
+
+// The comparisons. A leaf of another JSON type never passes, also not with Any.
+const (
+	Eq     Op = "eq"     // exactly this value
+	Prefix Op = "prefix" // a text that begins like this, and goes on without tricks
+	Le     Op = "le"     // a number from 0 to this
+	Ge     Op = "ge"     // a number from this on
+	In     Op = "in"     // one of these values
+	Any    Op = "any"    // whatever there is
+)
+
+// Constraint is what one leaf of the arguments has to fulfil.
+type Constraint struct {
+	Op Op `json:"op"`
+	// Type is the JSON type of what was approved: string, number, boolean, null, object or array; the last two are empty ones.
+	Type string `json:"type"`
+	// Above are the objects and lists around it, from the outside in: "{[" is an item of a list in an object.
+	Above string `json:"above,omitempty"`
+	// Value is what to compare with; with In a list, with Any nothing.
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// AtMost lets a number be anything from 0 to most.
+func AtMost(most int64) Constraint {
+	return Constraint{Op: Le, Value: json.RawMessage(strconv.FormatInt(most, 10))}
+}
+
+// AtLeast lets a number be anything from least on.
+func AtLeast(least int64) Constraint {
+	return Constraint{Op: Ge, Value: json.RawMessage(strconv.FormatInt(least, 10))}
+}
+
+// Beginning lets a text go on differently after a prefix: without "..", white space and anything that a shell would act on.
+func Beginning(prefix string) Constraint {
+	raw, err := json.Marshal(prefix)
+	if err != nil {
+		return Constraint{Op: Prefix}
+	}
+	return Constraint{Op: Prefix, Value: raw}
+}
+
+// OneOf lets a leaf be one of some JSON values.
+func OneOf(values ...json.RawMessage) Constraint {
+	return Constraint{Op: In, Value: append(append([]byte{'['}, bytes.Join(asBytes(values), []byte{','})...), ']')}
+}
+
+func asBytes(values []json.RawMessage) [][]byte {
+	all := make([][]byte, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
+}
+
+// Anything lets a leaf be any value of the type that was approved.
+func Anything() Constraint { return Constraint{Op: Any} }
+
+// check says what is wrong with a constraint, of which the type is known.
+func (c Constraint) check() error {
+	switch c.Op {
+	case Any:
+		return nil
+	case Prefix:
+		var prefix string
+		if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" {
+			return errors.New("a prefix has to be a text, and not an empty one")
+		}
+		return nil
+	case Le, Ge:
+		if bound, ok := rational(c.Value); !ok || bound.Sign() < 0 {
+			return errors.New("a bound has to be a number, and not a negative one")
+		}
+		return nil
+	case In:
+		var values []json.RawMessage
+		if strictjson.Check(c.Value) != nil || json.Unmarshal(c.Value, &values) != nil || len(values) == 0 {
+			return errors.New("a choice has to be among some JSON values")
+		}
+		return nil
+	}
+	return fmt.Errorf("a leaf cannot be relaxed to %q", c.Op)
+}
+
+// refuses says why a leaf does not pass; "" if it does. It never repeats the value.
+func (c Constraint) refuses(l leaf) string {
+	if l.kind != c.Type {
+		return fmt.Sprintf("is a %s and not a %s", l.kind, c.Type)
+	}
+	if l.above != c.Above {
+		return "is in something else"
+	}
+	switch c.Op {
+	case Any:
+		return ""
+	case Eq:
+		if bytes.Equal(l.raw, c.Value) {
+			return ""
+		}
+		return "is another"
+	case In:
+		if c.among(l) {
+			return ""
+		}
+		return "is none of those that were granted"
+	case Prefix:
+		return c.refusesText(l)
+	case Le, Ge:
+		return c.refusesNumber(l)
+	}
+	return "has a constraint that is not known"
+}
+
+func (c Constraint) among(l leaf) bool {
+	var values []json.RawMessage
+	if json.Unmarshal(c.Value, &values) != nil {
+		return false
+	}
+	return slices.ContainsFunc(values, func(v json.RawMessage) bool {
+		canonical, err := strictjson.Canonical(v)
+		return err == nil && bytes.Equal(canonical, l.raw)
+	})
+}
+
+func (c Constraint) refusesText(l leaf) string {
+	var prefix, text string
+	if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" || json.Unmarshal(l.raw, &text) != nil {
+		return "is no text"
+	}
+	rest, ok := strings.CutPrefix(text, prefix)
+	switch {
+	case !ok:
+		return "does not begin with what was granted"
+	case climbs(text):
+		return "climbs out with \"..\""
+	case strings.ContainsFunc(rest, tricky):
+		return "goes on with a character that a shell would act on"
+	}
+	return ""
+}
+
+// climbs finds "..", also where it hides behind percent signs.
+func climbs(text string) bool {
+	folded := strings.ToLower(text)
+	for range 3 { // %252e is %2e once more
+		folded = strings.NewReplacer("%25", "%", "%2e", ".", "%2f", "/", "%5c", `\`).Replace(folded)
+	}
+	return strings.Contains(folded, "..")
+}
+
+// tricky are the characters with which a text can become a second command, another word or something unseen.
+func tricky(r rune) bool {
+	return strings.ContainsRune(";&|`$(){}[]<>'\"\\*?!#~", r) || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar
+}
+
+func (c Constraint) refusesNumber(l leaf) string {
+	bound, ok := rational(c.Value)
+	number, good := rational(l.raw)
+	switch {
+	case !ok || !good:
+		return "is no number that can be compared"
+	case number.Sign() < 0:
+		return "is negative"
+	case bound.IsInt() && !number.IsInt():
+		return "is a fraction"
+	case c.Op == Le && number.Cmp(bound) > 0:
+		return "is more than was granted"
+	case c.Op == Ge && number.Cmp(bound) < 0:
+		return "is less than was granted"
+	}
+	return ""
+}
+
+// rational reads a number exactly. One whose exponent would fill the memory is no number here: ParseFloat refuses it upwards,
+// and SetString downwards.
+func rational(raw json.RawMessage) (*big.Rat, bool) {
+	var text json.Number
+	if len(raw) > 400 || json.Unmarshal(raw, &text) != nil || bytes.HasPrefix(raw, []byte{'"'}) {
+		return nil, false
+	}
+	if _, err := strconv.ParseFloat(text.String(), 64); err != nil {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text.String())
+}
+
+func (b Budget) amount(in policy.Input, leaves map[string]leaf) (int64, error) {
+	if b.Max < 0 {
+		return 0, errors.New("a budget cannot be negative")
+	}
+	if b.Of == Cost {
+		if in.Cost < 0 {
+			return 0, errors.New("the cost is negative")
+		}
+		return in.Cost, nil
+	}
+	number, ok := rational(leaves[b.Of].raw)
+	if !ok || !number.IsInt() || !number.Num().IsInt64() || number.Sign() < 0 {
+		return 0, fmt.Errorf("argument %s is no whole amount", b.Of)
+	}
+	return number.Num().Int64(), nil
+}

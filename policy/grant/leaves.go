@@ -1,0 +1,78 @@
+package grant
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/policy"
+)
+
+// leaf is a value of the arguments that has nothing below it, in its one spelling.
+type leaf struct {
+	kind string
+	// above are the objects and lists around it, from the outside in, as "{[": /a/0 is not the same in a list and in an object.
+	above string
+	raw   json.RawMessage
+}
+
+// leavesOf returns all leaves by their JSON pointers. Empty objects and lists are leaves.
+func leavesOf(args json.RawMessage) (map[string]leaf, error) {
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	if err := strictjson.Check(args); err != nil {
+		return nil, fmt.Errorf("%w: %w", policy.ErrInput, err)
+	}
+	canonical, err := strictjson.Canonical(args)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", policy.ErrInput, err)
+	}
+	leaves := make(map[string]leaf)
+	return leaves, collect(canonical, "", "", leaves)
+}
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func collect(raw json.RawMessage, pointer, above string, leaves map[string]leaf) error {
+	keep := func(kind string) { leaves[pointer] = leaf{kind: kind, above: above, raw: raw} }
+	switch raw[0] {
+	case '{':
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			keep("object")
+		}
+		for name, member := range members {
+			if err := collect(member, pointer+"/"+escapes.Replace(name), above+"{", leaves); err != nil {
+				return err
+			}
+		}
+	case '[':
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			keep("array")
+		}
+		for i, item := range items {
+			if err := collect(item, pointer+"/"+strconv.Itoa(i), above+"[", leaves); err != nil {
+				return err
+			}
+		}
+	case '"':
+		keep("string")
+	case 't', 'f':
+		keep("boolean")
+	case 'n':
+		keep("null")
+	default:
+		keep("number")
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// monday is a working day, at 10:00 in London and 11:00 in Zurich.
+var monday = time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
+
+func load(t testing.TB, doc string) *policy.Set {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(doc), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func decide(t testing.TB, set *policy.Set, in policy.Input) policy.Decision {
+	t.Helper()
+	d, err := set.Decide(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// input is an action of acme in production, with some arguments.
+func input(tool, args string, changes ...func(*policy.Input)) policy.Input {
+	in := policy.Input{
+		Account: "acme", Environment: "prod", Graph: "ops", Node: "act", Run: "r-1", Tool: tool, Args: json.RawMessage(args),
+		Effects: []string{"write"}, Requester: "bob", Agent: "helper", Risk: 1, At: monday,
+	}
+	for _, change := range changes {
+		change(&in)
+	}
+	return in
+}
+
+func at(t time.Time) func(*policy.Input) { return func(in *policy.Input) { in.At = t } }
+
+func in(environment string) func(*policy.Input) {
+	return func(in *policy.Input) { in.Environment = environment }
+}
+
+func costing(minor int64) func(*policy.Input) { return func(in *policy.Input) { in.Cost = minor } }
+
+// past answers every demand of the set with one number.
+func past(set *policy.Set, in policy.Input, number int64) policy.Input {
+	in.History = make(map[string]int64)
+	for _, d := range set.Demands(in) {
+		in.History[d.Key()] = number
+	}
+	return in
+}
+
+// asking is a requirement that any rule can have.
+const asking = `{groups: [{from: ["group:oncall"]}], deadline: 24h}`
+
+// only is a document with one rule for the tool "t", and a default that the rule's verdict can be told from.
+func only(then, when string) string {
+	fallback := "ask"
+	if then == "ask" {
+		fallback = "allow"
+	}
+	return "default: " + fallback + "\ndefaults: {ask: " + asking + "}\nrules:\n- id: it\n  then: " + then + "\n  when: " + quoted(when) + "\n"
+}
+
+// quoted writes a text as YAML, in single quotes.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

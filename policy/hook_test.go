@@ -1,0 +1,161 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+const refunds = `
+default: deny
+rules:
+- {id: small, when: 'req.tool == "refund" && args.cents <= 2000 && req.account == "acme" && req.graph == "refunds" && req.node == "pay"', then: allow}
+- {id: large, when: 'req.tool == "refund" && args.cents > 2000', then: ask, reason: a large refund, ask: {groups: [{from: ["group:finance"]}], deadline: 4h}}
+- {id: huge, when: 'req.tool == "refund" && args.cents > 100000', then: deny, reason: nobody refunds that much}
+- {id: often, when: 'history.count("tool", "1h") >= 3', then: deny, reason: too often}
+`
+
+type refund struct {
+	Cents int `json:"cents"`
+}
+
+// pay runs a graph with one node, which pays if it may.
+func pay(t *testing.T, hook fermata.Policy, cents int) (string, error) {
+	t.Helper()
+	g := graph.New[string]("refunds")
+	g.Node("pay", func(ctx context.Context, _ string) (string, error) {
+		approved, err := fermata.Approve(ctx, fermata.Action[refund]{Name: "refund", Args: refund{Cents: cents}, Policy: hook})
+		if err != nil {
+			return "", err
+		}
+		return "paid, by " + approved.By(), nil
+	})
+	g.Edge(graph.Start, "pay")
+	g.Edge("pay", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow.Run(t.Context(), "", graph.WithStore(memory.New()), graph.WithRun("r-1"), graph.WithPolicy(hook))
+}
+
+func newHook(t *testing.T, used int64) *policy.Hook {
+	return &policy.Hook{
+		Rules: load(t, refunds),
+		Describe: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+			in.Account, in.At = "acme", monday
+			return nil
+		},
+		Numbers: func(_ context.Context, demands []policy.Demand) (map[string]int64, error) {
+			return map[string]int64{demands[0].Key(): used}, nil
+		},
+	}
+}
+
+func TestHook_RulesStandBehindApprove(t *testing.T) {
+	out, err := pay(t, newHook(t, 0), 2000)
+	if err != nil || out != "paid, by policy small" {
+		t.Errorf("small: %q, %v", out, err)
+	}
+
+	_, err = pay(t, newHook(t, 0), 2001)
+	info, asks := fermata.ExtractInterruptInfo(err)
+	if !asks {
+		t.Fatalf("large: %v", err)
+	}
+	question, err := fermata.Approval.Question(info.Interrupts[0])
+	if err != nil || question.Rule != "large" || question.Reason != "a large refund" {
+		t.Errorf("large: %+v, %v", question, err)
+	}
+
+	_, err = pay(t, newHook(t, 0), 100001)
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "nobody refunds that much" || rejected.By != "policy huge" {
+		t.Errorf("huge: %v", err)
+	}
+	_, err = pay(t, newHook(t, 3), 1)
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "too often" {
+		t.Errorf("often: %v", err)
+	}
+}
+
+func TestHook_AnyFailureRefuses(t *testing.T) {
+	broken := errors.New("the directory is down")
+	for name, change := range map[string]func(*policy.Hook){
+		"no rules yet": func(h *policy.Hook) { h.Rules = policy.NewLive(nil, policy.Options{}) },
+		"describe": func(h *policy.Hook) {
+			h.Describe = func(context.Context, fermata.ActionRequest, *policy.Input) error { return broken }
+		},
+		"numbers": func(h *policy.Hook) {
+			h.Numbers = func(context.Context, []policy.Demand) (map[string]int64, error) { return nil, broken }
+		},
+		"decided": func(h *policy.Hook) {
+			h.Decided = func(context.Context, policy.Input, policy.Decision) (policy.Decision, error) {
+				return policy.Decision{Verdict: policy.Allow}, broken
+			}
+		},
+	} {
+		hook := newHook(t, 0)
+		change(hook)
+		if out, err := pay(t, hook, 1); !errors.Is(err, fermata.ErrPolicy) {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+	hook := newHook(t, 0)
+	hook.Numbers = nil
+	_, err := pay(t, hook, 1)
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || !strings.Contains(rejected.Reason, "number from the past") {
+		t.Errorf("nobody has the numbers: %v", err)
+	}
+}
+
+func TestHook_DecidedSeesAllAndMayLiftAnAskButNoDeny(t *testing.T) {
+	hook := newHook(t, 0)
+	var seen []policy.Decision
+	hook.Decided = func(_ context.Context, in policy.Input, d policy.Decision) (policy.Decision, error) {
+		if in.Account != "acme" || in.Run != "r-1" || len(in.History) != 1 {
+			t.Errorf("%+v", in)
+		}
+		seen = append(seen, d)
+		d.Verdict, d.Grant = policy.Allow, "g-1"
+		return d, nil
+	}
+	if out, err := pay(t, hook, 5000); err != nil || out != "paid, by policy large" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := pay(t, hook, 100001); !errors.Is(err, fermata.ErrPolicy) {
+		t.Errorf("a deny was lifted: %q, %v", out, err)
+	}
+	if len(seen) == 0 || seen[0].Need == nil || len(seen[0].Trace) != 4 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// Describe adds to the action. It cannot put another one in its place.
+func TestI6_HookJudgesWhatWillBeDone(t *testing.T) {
+	hook := newHook(t, 0)
+	hook.Describe = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+		in.Account, in.Args, in.Tool = "acme", json.RawMessage(`{"cents":1}`), "read"
+		return nil
+	}
+	if _, err := pay(t, hook, 100001); err == nil || strings.Contains(err.Error(), "default") {
+		t.Errorf("another action was judged: %v", err)
+	}
+}
+
+func TestInputOf(t *testing.T) {
+	address, err := fermata.ParseAddress("runnable:outer;node:plan;runnable:inner;node:act;agent:helper;tool:mail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := policy.InputOf(fermata.ActionRequest{Run: "r", Address: address, Action: "mail", Args: json.RawMessage(`{}`)})
+	if in.Graph != "outer" || in.Node != "act" || in.Agent != "helper" || in.Tool != "mail" || in.Run != "r" {
+		t.Errorf("%+v", in)
+	}
+}

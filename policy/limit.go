@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// Limit makes a rule about how much, or how often, within a span of time. A rule that asks or denies is hit by the action
+// that would go beyond Max; a rule that allows is hit as long as the action stays within.
+type Limit struct {
+	// Amount is the CEL expression of what the action adds, in minor units; "" counts actions.
+	Amount string   `json:"amount,omitempty"`
+	Max    int64    `json:"max"`
+	Window Duration `json:"window"`
+	// By says what is counted apart, beside the account: requester, agent, tool, graph, node, environment, run.
+	By []string `json:"by,omitempty"`
+}
+
+// Demand is a number that the rules need from the past: how much was charged to Counter in the Window before now.
+type Demand struct {
+	Counter string   `json:"counter"`
+	Window  Duration `json:"window"`
+	// Limit is the id of the rule whose limit it is; "" for a count of actions.
+	Limit string `json:"limit,omitempty"`
+	// Scope says which actions count, as account and requester.
+	Scope map[string]string `json:"scope"`
+}
+
+// Key is under what [Input.History] has the number.
+func (d Demand) Key() string { return d.Counter + " in " + d.Window.String() }
+
+// Charge is what an action adds to a counter when it goes ahead. Whoever keeps the numbers writes it down together with the
+// decision that lets the action go ahead, in one transaction with the reading of the demands: else two actions pass at once.
+type Charge struct {
+	Counter string `json:"counter"`
+	Amount  int64  `json:"amount"`
+}
+
+// dimensions are what can be counted apart.
+var dimensions = map[string]func(*Input) string{
+	"account":     func(in *Input) string { return in.Account },
+	"environment": func(in *Input) string { return in.Environment },
+	"graph":       func(in *Input) string { return in.Graph },
+	"node":        func(in *Input) string { return in.Node },
+	"tool":        func(in *Input) string { return in.Tool },
+	"requester":   func(in *Input) string { return in.Requester },
+	"agent":       func(in *Input) string { return in.Agent },
+	"run":         func(in *Input) string { return in.Run },
+}
+
+func dimensionNames() []string {
+	names := make([]string, 0, len(dimensions))
+	for name := range dimensions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// normalBy sorts the dimensions, and adds the account: no number is ever shared between accounts.
+func normalBy(by []string) ([]string, error) {
+	all := []string{"account"}
+	for _, name := range by {
+		name = strings.TrimSpace(name)
+		if dimensions[name] == nil {
+			return nil, fmt.Errorf("nothing can be counted by %q%s", name, yamldoc.Suggest(name, dimensionNames()))
+		}
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all[1:])
+	return all, nil
+}
+
+// shape is a demand before it is known of whom.
+type shape struct {
+	limit  string
+	by     []string
+	window time.Duration
+}
+
+func (s shape) of(in *Input) Demand {
+	d := Demand{Limit: s.limit, Window: Duration(s.window), Scope: make(map[string]string, len(s.by))}
+	var counter strings.Builder
+	counter.WriteString("actions")
+	if s.limit != "" {
+		counter.Reset()
+		counter.WriteString("limit " + strconv.Quote(s.limit))
+	}
+	for _, name := range s.by {
+		value := dimensions[name](in)
+		d.Scope[name] = value
+		counter.WriteString(" " + name + "=" + strconv.Quote(value)) // quoted, so that no value can pose as two
+	}
+	d.Counter = counter.String()
+	return d
+}
+
+// countShape is the shape of history.count(by, window).
+func countShape(by, window string) (shape, error) {
+	names, err := normalBy(strings.Split(by, ","))
+	if err != nil {
+		return shape{}, err
+	}
+	span, err := yamldoc.ParseDuration(window)
+	if err != nil {
+		return shape{}, err
+	}
+	if span == 0 {
+		return shape{}, errors.New("the window is empty")
+	}
+	return shape{by: names, window: span}, nil
+}
+
+var errNoNumber = errors.New("the number from the past was not given")
+
+// past returns the number for a demand.
+func (in *Input) past(d Demand) (int64, error) {
+	used, ok := in.History[d.Key()]
+	if !ok || used < 0 {
+		return 0, errNoNumber
+	}
+	return used, nil
+}
+
+// beyond reports whether used and adds together are more than the limit, also where the sum has no int64.
+func (l *Limit) beyond(used, adds int64) bool {
+	return adds > math.MaxInt64-used || used+adds > l.Max
+}
+
+// historyVal is the variable `history`.
+type historyVal struct{ in *Input }
+
+var historyType = types.NewOpaqueType("history")
+
+func (historyVal) ConvertToNative(reflect.Type) (any, error) {
+	return nil, errors.New("history has only counts")
+}
+
+func (historyVal) ConvertToType(ref.Type) ref.Val { return types.NewErr("history has only counts") }
+
+func (historyVal) Equal(ref.Val) ref.Val { return types.False }
+
+func (historyVal) Type() ref.Type { return historyType }
+
+func (h historyVal) Value() any { return h }
+
+func celCount(args ...ref.Val) ref.Val {
+	history, ok := args[0].(historyVal)
+	by, good := args[1].(types.String)
+	window, fine := args[2].(types.String)
+	if !ok || !good || !fine {
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+	s, err := countShape(string(by), string(window))
+	if err != nil {
+		return types.NewErr("%v", err)
+	}
+	used, err := history.in.past(s.of(history.in))
+	if err != nil {
+		return types.NewErr("%v", err)
+	}
+	return types.Int(used)
+}

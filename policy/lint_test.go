@@ -1,0 +1,81 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+const noAsk = "default: deny\nrules:\n"
+
+func TestLint(t *testing.T) {
+	world := policy.World{
+		Directory:  people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "group:devs": {"carl", "dora"}, "group:one": {"carl"}},
+		Requesters: []string{"carl", "dora", "emil"},
+		Tools: map[string]policy.Tool{
+			"db":   {Effects: true, ArgsSchema: json.RawMessage(`{"type":"object","properties":{"sql":{"type":"string"},"opts":{"type":"object","properties":{"limit":{"type":"integer"}}},"a/b":{}}}`)},
+			"read": {},
+			"free": {Effects: true},
+		},
+		Route: func(name string) string {
+			return map[string]string{"night": "region apac never opens", "gone": "unknown"}[name]
+		},
+	}
+	ask := func(more string) string {
+		return noAsk + "- {id: a, when: 'req.tool == \"db\"', then: ask, ask: {deadline: 1h, " + more + "}}\n"
+	}
+	for name, c := range map[string]struct{ doc, want string }{
+		"nothing wrong":        {ask("groups: [{from: ['group:oncall']}], route: day, editable: [/sql, /opts/limit, /a~1b], show: [/sql, plan]"), ""},
+		"empty group":          {ask("groups: [{from: ['group:empty']}]"), `p.yaml:3: rule "a": nobody is in group:empty`},
+		"group gone":           {ask("groups: [{from: ['group:gone']}]"), `there is no group:gone`},
+		"group shrunk":         {ask("groups: [{from: ['group:oncall'], count: 3}]"), `3 people are needed and only 2 are in group:oncall`},
+		"default's group":      {"default: ask\ndefaults: {ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `p.yaml:1: nobody is in group:empty`},
+		"approve their own":    {ask("groups: [{from: ['group:devs']}]"), `everybody in group:devs is also a requester, and may approve their own requests`},
+		"approve one another":  {ask("groups: [{from: ['group:devs']}], separation_of_duties: [requester]"), `everybody in group:devs is also a requester: they approve one another's requests`},
+		"nobody left":          {ask("groups: [{from: ['group:one']}], separation_of_duties: [requester]"), `for their own requests too few are left`},
+		"region never opens":   {ask("groups: [{from: ['group:oncall']}], route: night"), `route "night": region apac never opens`},
+		"route gone":           {ask("groups: [{from: ['group:oncall']}], route: gone"), `route "gone": unknown`},
+		"edit of no argument":  {ask("groups: [{from: ['group:oncall']}], editable: [/sqll]"), `db has no argument "/sqll"; did you mean "sql"?`},
+		"show of no argument":  {ask("groups: [{from: ['group:oncall']}], show: [/limit]"), `db has no argument "/limit"`},
+		"no such argument":     {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sq == \"\"', then: deny}\n", `p.yaml:3: rule "a": db has no argument "/sq"; did you mean "sql"?`},
+		"none below":           {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.opts[\"limt\"] > 3', then: deny}\n", `db has no argument "/opts/limt"; did you mean "limit"?`},
+		"none, optionally":     {noAsk + "- {id: a, when: 'req.tool == \"db\" && args[?\"sqk\"].orValue(\"\") == \"\"', then: deny}\n", `db has no argument "/sqk"`},
+		"none, asked for":      {noAsk + "- {id: a, when: 'req.tool == \"db\" && has(args.sqk)', then: deny}\n", `db has no argument "/sqk"`},
+		"below a text":         {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sql.size() > 3', then: deny}\n", ``},
+		"no schema":            {noAsk + "- {id: a, when: 'req.tool == \"free\" && args.x == 1', then: deny}\n", ``},
+		"any tool":             {noAsk + "- {id: a, when: 'args.whatever == 1', then: deny}\n", ``},
+		"no such tool":         {noAsk + "- {id: a, when: 'req.tool == \"reed\"', then: deny}\n", `there is no tool "reed"; did you mean "read"?`},
+		"allows anything":      {noAsk + "- {id: a, when: 'req.tool == \"db\" && req.environment == \"dev\"', then: allow}\n", `allows db with any arguments, and the outside world notices`},
+		"allows all tools":     {noAsk + "- {id: a, when: 'req.environment == \"dev\"', then: allow}\n", `allows db, free with any arguments`},
+		"allows by argument":   {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sql == \"select 1\"', then: allow}\n", ``},
+		"allows reading":       {noAsk + "- {id: a, when: 'req.tool == \"read\"', then: allow}\n", ``},
+		"allows by effect":     {noAsk + "- {id: a, when: 'req.effects.size() == 0', then: allow}\n", ``},
+		"never hits":           {noAsk + "- {id: a, when: 'req.tool == \"db\" && req.tool == \"read\"', then: deny}\n", `this rule never hits`},
+		"never hits at all":    {noAsk + "- {id: a, when: 'false', then: allow}\n", `this rule never hits`},
+		"shadowed":             {noAsk + "- {id: all, when: 'req.tool == \"read\"', then: deny}\n- {id: a, when: 'args.x == 1 && req.tool == \"read\"', then: allow}\n", `p.yaml:4: rule "a": shadowed by "all" in line 3`},
+		"shadowed by a later":  {noAsk + "- {id: a, when: 'req.tool == \"read\"', then: allow}\n- {id: all, when: 'true', then: deny}\n", `p.yaml:3: rule "a": shadowed by "all" in line 4`},
+		"not by a dry run":     {noAsk + "- {id: all, when: 'true', then: deny, mode: dry_run}\n- {id: a, when: 'req.tool == \"read\"', then: allow}\n", ``},
+		"not by a limit":       {noAsk + "- {id: all, when: 'true', then: deny, limit: {max: 1, window: 1h}}\n- {id: a, when: 'req.tool == \"read\"', then: allow}\n", ``},
+		"not by a milder":      {noAsk + "- {id: all, when: 'req.tool == \"read\"', then: allow}\n- {id: a, when: 'args.x == 1 && req.tool == \"read\"', then: deny}\n", ``},
+		"the same, said twice": {noAsk + "- {id: b, when: 'req.tool == \"read\" && args.x == 1', then: deny}\n- {id: a, when: 'args.x == 1 && req.tool == \"read\"', then: deny}\n", `rule "a": the same condition as "b" in line 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := policy.Load("p.yaml", []byte(c.doc), policy.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := set.Lint(world)
+			switch {
+			case c.want == "" && len(found) > 0:
+				t.Errorf("found %v", found)
+			case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].String(), c.want)):
+				t.Errorf("found %v\nwant  %s", found, c.want)
+			}
+			if found := set.Lint(policy.World{}); len(found) > 0 && !strings.Contains(c.want, "hit") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") {
+				t.Errorf("without a world: %v", found)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Source is what a decision is asked of: a [Set], or the [Live] set of the moment.
+type Source interface {
+	// Current returns the set to decide with, from the demands to the decision; nil if there is none.
+	Current() *Set
+}
+
+var (
+	_ Source = (*Set)(nil)
+	_ Source = (*Live)(nil)
+)
+
+// Current returns the set itself.
+func (s *Set) Current() *Set { return s }
+
+// Live holds the set of the moment, and loads a new one while decisions go on. A decision is made by one set or by the
+// other, never by parts of both. A file that cannot be loaded changes nothing: the old set stays.
+type Live struct {
+	read    func(context.Context) (file string, src []byte, err error)
+	options Options
+	current atomic.Pointer[Set]
+	loading sync.Mutex // one load at a time: an older file must not overtake a newer one
+}
+
+// NewLive makes a Live that gets its file from read. It holds nothing before the first Reload.
+func NewLive(read func(context.Context) (file string, src []byte, err error), options Options) *Live {
+	return &Live{read: read, options: options}
+}
+
+// Current returns the set of the moment; nil before the first one was loaded.
+func (l *Live) Current() *Set { return l.current.Load() }
+
+// Decide asks the set of the moment.
+func (l *Live) Decide(in Input) (Decision, error) {
+	set := l.Current()
+	if set == nil {
+		return Decision{}, ErrNoSet
+	}
+	return set.Decide(in)
+}
+
+// Change is what a load came to: the set before, which may be nil, and the one after.
+type Change struct{ Before, After *Set }
+
+// Changed reports whether it is another set now.
+func (c Change) Changed() bool { return c.Before != c.After }
+
+// Reload reads the file and takes its set if it can be loaded. With an error the set of before stays, and stands on both
+// sides of the change. The same bytes are no change.
+func (l *Live) Reload(ctx context.Context) (Change, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	before := l.current.Load()
+	same := Change{Before: before, After: before}
+	file, src, err := l.read(ctx)
+	if err != nil {
+		return same, err
+	}
+	if before != nil && before.digest == digestOf(src) && before.file == file {
+		return same, nil
+	}
+	after, err := Load(file, src, l.options)
+	if err != nil {
+		return same, err
+	}
+	l.current.Store(after)
+	return Change{Before: before, After: after}, nil
+}
+
+// Watch reloads at every tick until ctx ends or ticks are closed, and reports each change, and each error that is not the one before.
+func (l *Live) Watch(ctx context.Context, ticks <-chan time.Time, report func(Change, error)) {
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-ticks:
+			if !open {
+				return
+			}
+		}
+		change, err := l.Reload(ctx)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if change.Changed() || said != "" && said != last {
+			report(change, err)
+		}
+		last = said
+	}
+}

@@ -1,0 +1,134 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// file is a file of rules that can be changed, or break.
+type file struct {
+	text atomic.Value
+	err  error
+}
+
+func (f *file) read(context.Context) (string, []byte, error) {
+	return "policy.yaml", []byte(f.text.Load().(string)), f.err
+}
+
+func TestLive_KeepsTheOldSetUntilTheNewOneIsWhole(t *testing.T) {
+	var f file
+	f.text.Store("default: deny\n")
+	live := policy.NewLive(f.read, policy.Options{})
+	if _, err := live.Decide(input("t", `{}`)); !errors.Is(err, policy.ErrNoSet) {
+		t.Errorf("a decision without rules: %v", err)
+	}
+	change, err := live.Reload(t.Context())
+	if err != nil || !change.Changed() || change.Before != nil || change.After != live.Current() {
+		t.Fatalf("%+v, %v", change, err)
+	}
+	first := live.Current()
+
+	if change, err := live.Reload(t.Context()); err != nil || change.Changed() {
+		t.Errorf("the same bytes: %+v, %v", change, err)
+	}
+	f.text.Store("default: deny\nrules:\n- {id: open, when: 'true', then: allow}\n- {id: broken, when: 'tru', then: deny}\n")
+	change, err = live.Reload(t.Context())
+	if _, ok := errors.AsType[*policy.LoadError](err); !ok || change.Changed() || live.Current() != first {
+		t.Errorf("half a file: %+v, %v", change, err)
+	}
+	f.err = errors.New("no such file")
+	if _, err := live.Reload(t.Context()); !errors.Is(err, f.err) || live.Current() != first {
+		t.Errorf("no file: %v", err)
+	}
+	if d, err := live.Decide(input("t", `{}`)); err != nil || d.Verdict != policy.Deny || d.Policy != first.Digest() {
+		t.Errorf("%s, %v", d.Verdict, err)
+	}
+	f.err = nil
+	f.text.Store("default: allow\n")
+	if change, err := live.Reload(t.Context()); err != nil || change.Before != first || change.After != live.Current() {
+		t.Errorf("%+v, %v", change, err)
+	}
+}
+
+func TestLive_WatchReportsChangesAndNewErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f file
+		f.text.Store("default: deny\n")
+		live := policy.NewLive(f.read, policy.Options{})
+		ticks := make(chan time.Time)
+		var reports []string
+		var done sync.WaitGroup
+		done.Go(func() {
+			live.Watch(t.Context(), ticks, func(c policy.Change, err error) {
+				reports = append(reports, fmt.Sprint(c.Changed(), " ", err != nil))
+			})
+		})
+		for _, text := range []string{"default: deny\n", "default: deny\n", "default: x\n", "default: x\n", "default: y\n", "default: ask\n", "default: allow\n"} {
+			f.text.Store(text)
+			ticks <- time.Time{}
+			synctest.Wait()
+		}
+		close(ticks)
+		done.Wait()
+		want := []string{"true false", "false true", "false true", "false true", "true false"}
+		if fmt.Sprint(reports) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", reports, want)
+		}
+	})
+}
+
+func TestLive_WatchEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var f file
+		f.text.Store("default: deny\n")
+		var done sync.WaitGroup
+		done.Go(func() { policy.NewLive(f.read, policy.Options{}).Watch(ctx, nil, nil) })
+		cancel()
+		done.Wait()
+	})
+}
+
+// While files come and go, every decision is wholly of one of them. Run with -race.
+func TestLive_ReloadWhileDeciding(t *testing.T) {
+	docs := []string{
+		"version: a\ndefault: allow\nrules:\n- {id: a, when: 'args.x > 0', then: deny}\n",
+		"version: b\ndefault: deny\nrules:\n- {id: b, when: 'args.x > 0', then: allow}\n",
+	}
+	wants := map[string]policy.Verdict{"a": policy.Deny, "b": policy.Allow}
+	var f file
+	f.text.Store(docs[0])
+	live := policy.NewLive(f.read, policy.Options{})
+	if _, err := live.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 300 {
+				d, err := live.Decide(input("t", `{"x":1}`))
+				if err != nil || d.Verdict != wants[d.Version] || d.Rules[0] != d.Version {
+					t.Errorf("%s by %v of version %s, %v", d.Verdict, d.Rules, d.Version, err)
+					return
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for i := range 100 {
+			f.text.Store(docs[i%2])
+			if _, err := live.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	all.Wait()
+}

@@ -1,0 +1,148 @@
+package policy_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// people is a directory for tests.
+type people map[string][]string
+
+func (p people) Members(name string) ([]string, bool) {
+	members, known := p[name]
+	return members, known
+}
+
+// A file with a mistake is not loaded, and the message says file, line and rule, what is wrong and what was probably meant.
+func TestLoad_Mistakes(t *testing.T) {
+	const head = "default: allow\nrules:\n"
+	directory := people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "user:ann": {"ann"}}
+	for name, c := range map[string]struct{ doc, want string }{
+		"empty file":           {"", `p.yaml:1: not YAML: the file is empty`},
+		"no YAML":              {"default: allow\nrules: [\n", `p.yaml:2: not YAML: `},
+		"two documents":        {"default: allow\n---\ndefault: deny\n", `p.yaml:2: a second document begins here`},
+		"an anchor":            {"default: allow\ndefaults: &d {}\nrules:\n- *d\n", `p.yaml:4: item 1 of "rules" is an alias`},
+		"no mapping":           {"- default\n", `p.yaml:1: the document has to be a mapping`},
+		"default missing":      {"rules: []\n", `p.yaml:1: default is missing`},
+		"default unknown":      {"default: alow\n", `p.yaml:1: "default" cannot be "alow"; did you mean "allow"?`},
+		"default asks nobody":  {"default: ask\n", `p.yaml:1: default: ask needs defaults.ask`},
+		"key on top":           {"default: allow\nrule: []\n", `p.yaml:2: the document has no key "rule"; did you mean "rules"?`},
+		"key twice":            {"default: allow\ndefault: deny\n", `the document has "default" twice`},
+		"no value":             {"default:\n", `p.yaml:1: "default" has no value`},
+		"zone":                 {"default: allow\ntime_zone: Europe/Zurick\n", `p.yaml:2: "Europe/Zurick" is no time zone`},
+		"key in a rule":        {head + "- id: a\n  wen: 'true'\n  then: deny\n", `p.yaml:4: rule "a": item 1 of "rules" has no key "wen"; did you mean "when"?`},
+		"id after the rest":    {head + "- when: 'tru'\n  then: deny\n  id: a\n", `p.yaml:3: rule "a": when: there is no "tru"`},
+		"id missing":           {head + "- when: 'true'\n  then: deny\n", `p.yaml:3: the rule has no id`},
+		"id twice":             {head + "- {id: a, when: 'true', then: deny}\n- {id: a, when: 'true', then: deny}\n", `p.yaml:4: rule "a": the id is taken already, in line 3`},
+		"id taken by us":       {head + "- {id: default, when: 'true', then: deny}\n", `no rule can be called "default"`},
+		"when missing":         {head + "- {id: a, then: deny}\n", `p.yaml:3: rule "a": when is missing`},
+		"then missing":         {head + "- {id: a, when: 'true'}\n", `p.yaml:3: rule "a": then is missing`},
+		"then unknown":         {head + "- {id: a, when: 'true', then: permit}\n", `rule "a": "then" cannot be "permit"; known: allow, ask, deny`},
+		"mode unknown":         {head + "- {id: a, when: 'true', then: deny, mode: dryrun}\n", `"mode" cannot be "dryrun"; did you mean "dry_run"?`},
+		"unknown field":        {head + "- {id: a, when: 'req.tol == \"x\"', then: deny}\n", `p.yaml:3: rule "a": when: there is no field "tol"; did you mean "tool"?`},
+		"unknown clock field":  {head + "- {id: a, when: 'local.hours < 3', then: deny}\n", `there is no field "hours"; did you mean "hour"?`},
+		"unknown name":         {head + "- {id: a, when: 'reg.tool == \"x\"', then: deny}\n", `there is no "reg"; did you mean "req"?`},
+		"line in a block":      {head + "- id: a\n  when: |\n    req.tool == \"x\" &&\n    req.grap == \"y\"\n  then: deny\n", `p.yaml:6: rule "a": when: there is no field "grap"; did you mean "graph"?`},
+		"not CEL":              {head + "- {id: a, when: 'req.tool ==', then: deny}\n", `p.yaml:3: rule "a": when: Syntax error`},
+		"a number":             {head + "- {id: a, when: 'req.cost + 1', then: deny}\n", `when: this is of type int; a condition has to be true or false`},
+		"anything":             {head + "- {id: a, when: 'args.x', then: deny}\n", `when: this may come to anything`},
+		"wrong type":           {head + "- {id: a, when: 'req.cost > \"x\"', then: deny}\n", `when: found no matching overload`},
+		"makes texts":          {head + "- {id: a, when: 'args.s.replace(args.a, args.b) == \"\"', then: deny}\n", `when: replace is not for rules`},
+		"makes texts of lists": {head + "- {id: a, when: 'args.l.join(args.s) == \"\"', then: deny}\n", `when: join is not for rules`},
+		"pattern of the agent": {head + "- {id: a, when: 'args.s.matches(args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
+		"pattern, as function": {head + "- {id: a, when: 'matches(args.s, args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
+		"needle of the agent":  {head + "- {id: a, when: 'args.s.indexOf(args.p) > 1', then: deny}\n", `when: indexOf needs a plain text to look for`},
+		"two lists":            {head + "- {id: a, when: 'sets.contains(args.l, args.m)', then: deny}\n", `when: sets.contains needs one list that stands in the rule`},
+		"count of a variable":  {head + "- {id: a, when: 'history.count(req.tool, \"1h\") > 1', then: deny}\n", `when: history.count needs plain texts`},
+		"count by nothing":     {head + "- {id: a, when: 'history.count(\"toll\", \"1h\") > 1', then: deny}\n", `history.count: nothing can be counted by "toll"; did you mean "tool"?`},
+		"count over nothing":   {head + "- {id: a, when: 'history.count(\"tool\", \"0s\") > 1', then: deny}\n", `history.count: the window is empty`},
+		"zone of a variable":   {head + "- {id: a, when: 'now.local(req.graph).hour > 1', then: deny}\n", `now.local needs the zone as a plain text`},
+		"zone unknown":         {head + "- {id: a, when: 'now.local(\"Mars\").hour > 1', then: deny}\n", `"Mars" is no time zone`},
+		"ask with allow":       {head + "- {id: a, when: 'true', then: allow, ask: {deadline: 1h}}\n", `ask belongs to rules with then: ask`},
+		"nobody asked":         {head + "- {id: a, when: 'true', then: ask, ask: {deadline: 1h}}\n", `nobody is asked: ask.groups is missing`},
+		"deadline missing":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}]}}\n", `rule "a": deadline is missing`},
+		"deadline in words":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: soon}}\n", `"deadline": "soon" is no span of time`},
+		"deadline below zero":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: -1h}}\n", `cannot be negative`},
+		"approved by waiting":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: approve}}\n", `on_timeout: approve is not possible: nothing is approved by waiting`},
+		"denied by waiting":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Write on_timeout: expire`},
+		"min_auth unknown":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: mfa}}\n", `"min_auth" cannot be "mfa"; `},
+		"duty unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, separation_of_duties: [requestor]}}\n", `did you mean "requester"?`},
+		"no pointer":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is no JSON pointer; write "/sql"`},
+		"group key":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{form: [anyone]}], deadline: 1h}}\n", `has no key "form"; did you mean "from"?`},
+		"group of nobody":      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{count: 1}], deadline: 1h}}\n", `the group names nobody`},
+		"count zero":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 0}], deadline: 1h}}\n", `"count" has to be a whole number of at least 1`},
+		"count of a crowd":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 51}], deadline: 1h}}\n", `a count of 51 is more than 50`},
+		"sort missing":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [oncall]}], deadline: 1h}}\n", `"oncall" says not what it is; write group:oncall`},
+		"sort unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['gruop:x']}], deadline: 1h}}\n", `"gruop:x" is of an unknown sort; did you mean "group"?`},
+		"name filled in":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:${req.grph}']}], deadline: 1h}}\n", `"${req.grph}" cannot be filled in; did you mean "req.graph"?`},
+		"requester excluded":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [requester]}}\n", `the requester is asked, and`},
+		"no such group":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:opcall']}], deadline: 1h}}\n", `rule "a": there is no group:opcall`},
+		"empty group":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `nobody is in group:empty`},
+		"too few":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann'], count: 3}], deadline: 1h}}\n", `3 people are needed and only 2 are in`},
+		"limit without max":    {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
+		"limit for ever":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
+		"limit in words":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": "soon" is no span of time`},
+		"limit by nothing":     {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, by: [user]}}\n", `nothing can be counted by "user"; `},
+		"amount of words":      {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '\"x\"'}}\n", `amount: this is of type string; an amount is a whole number`},
+		"amount of fractions":  {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '1.5'}}\n", `amount: this is of type double`},
+		"max below zero":       {head + "- {id: a, when: 'true', then: deny, limit: {max: -1, window: 1h}}\n", `"max" has to be a whole number of at least 0`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := policy.Load("p.yaml", []byte(c.doc), policy.Options{Directory: directory})
+			failed, ok := errors.AsType[*policy.LoadError](err)
+			if set != nil || !ok {
+				t.Fatalf("loaded: %v, %v", set, err)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			for i, p := range failed.Problems {
+				if slices.Contains(failed.Problems[:i], p) {
+					t.Errorf("said twice: %s", p)
+				}
+				if p.File != "p.yaml" || p.Line < 1 {
+					t.Errorf("a problem without a place: %+v", p)
+				}
+			}
+		})
+	}
+}
+
+func TestLoad_ShowsAllMistakesAtOnce(t *testing.T) {
+	_, err := policy.Load("p.yaml", []byte("default: alow\nrules:\n- {id: a, when: 'req.tol', then: deny}\n- {id: b, wen: 'true', then: deny}\n"), policy.Options{})
+	failed, ok := errors.AsType[*policy.LoadError](err)
+	if !ok || len(failed.Problems) != 4 {
+		t.Errorf("want four problems: %v", err)
+	}
+}
+
+func TestLoad_IdentityIsTheBytes(t *testing.T) {
+	a, b, c := load(t, "default: allow\n"), load(t, "default: allow\n"), load(t, "default: allow\n\n")
+	if a.Digest() != b.Digest() || a.Digest() == c.Digest() || !strings.HasPrefix(a.Digest(), "sha256:") {
+		t.Error(a.Digest(), b.Digest(), c.Digest())
+	}
+}
+
+// What is handed out is a copy: nobody can change a set that decides.
+func TestSet_RulesAreCopies(t *testing.T) {
+	set := load(t, operations)
+	rules := set.Rules()
+	rules[1].Ask.Groups[0].From[0] = "group:evil"
+	_, need := set.Default()
+	need.Groups[0].Count = 0
+	if set.Rules()[1].Ask.Groups[0].From[0] != "group:db-oncall" {
+		t.Error("a rule was changed from outside")
+	}
+	if _, need := set.Default(); need.Groups[0].Count != 1 {
+		t.Error("the default was changed from outside")
+	}
+	d := decide(t, set, input("db.execute", `{"sql":"drop"}`))
+	d.Need.Groups[0].From[0] = "group:evil"
+	if again := decide(t, set, input("db.execute", `{"sql":"drop"}`)); again.Need.Groups[0].From[0] != "group:db-oncall" {
+		t.Error("a decision was changed into a rule")
+	}
+}

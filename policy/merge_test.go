@@ -1,0 +1,145 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// merged returns what two rules demand together.
+func merged(t *testing.T, first, second string) *policy.Requirement {
+	t.Helper()
+	doc := "default: deny\nrules:\n- {id: a, when: 'true', then: ask, ask: " + first + "}\n- {id: b, when: 'true', then: ask, ask: " + second + "}\n"
+	return decide(t, load(t, doc), input("t", `{}`)).Need
+}
+
+func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
+	const base = `groups: [{from: ["group:x"]}], deadline: 24h`
+	group := func(count int, from ...string) policy.Group { return policy.Group{From: from, Count: count} }
+	for name, c := range map[string]struct {
+		first, second string
+		want          func(*policy.Requirement)
+	}{
+		"groups are joined":         {base, `groups: [{from: ["group:y"], count: 2}], deadline: 24h`, func(r *policy.Requirement) { r.Groups = append(r.Groups, group(2, "group:y")) }},
+		"the higher count":          {base, `groups: [{from: ["group:x"], count: 3}], deadline: 24h`, func(r *policy.Requirement) { r.Groups[0].Count = 3 }},
+		"not the lower count":       {`groups: [{from: ["group:x"], count: 3}], deadline: 24h`, base, func(r *policy.Requirement) { r.Groups[0].Count = 3 }},
+		"same people, other order":  {`groups: [{from: ["group:y", "group:x"]}], deadline: 24h`, `groups: [{from: ["group:x", "group:y"]}], deadline: 24h`, func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} }},
+		"anyone is among them":      {base, `groups: [{from: [anyone]}], deadline: 24h`, func(*policy.Requirement) {}},
+		"two of anyone are more":    {base, `groups: [{from: [anyone], count: 2}], deadline: 24h`, func(r *policy.Requirement) { r.Groups = append(r.Groups, group(2, "anyone")) }},
+		"shorter deadline":          {base, `groups: [{from: ["group:x"]}], deadline: 1h`, func(r *policy.Requirement) { r.Deadline = policy.Duration(time.Hour) }},
+		"expire before escalate":    {base + `, on_timeout: escalate`, base + `, on_timeout: expire`, func(*policy.Requirement) {}},
+		"expire, the other way":     {base, base + `, on_timeout: escalate`, func(*policy.Requirement) {}},
+		"both escalate":             {base + `, on_timeout: escalate`, base + `, on_timeout: escalate`, func(r *policy.Requirement) { r.OnTimeout = policy.Escalate }},
+		"higher min_auth":           {base + `, min_auth: slack_linked`, base + `, min_auth: sso_mfa`, func(r *policy.Requirement) { r.MinAuth = policy.AuthSSOMFA }},
+		"higher, the other way":     {base + `, min_auth: hardware`, base + `, min_auth: token`, func(r *policy.Requirement) { r.MinAuth = policy.AuthHardware }},
+		"one min_auth":              {base, base + `, min_auth: sso`, func(r *policy.Requirement) { r.MinAuth = policy.AuthSSO }},
+		"all who are excluded":      {base + `, separation_of_duties: [requester]`, base + `, separation_of_duties: [author, requester]`, func(r *policy.Requirement) { r.Exclude = []string{"requester", "author"} }},
+		"editable in both":          {base + `, editable: [/a, /b]`, base + `, editable: [/b, /c]`, func(r *policy.Requirement) { r.Editable = []string{"/b"} }},
+		"editable below":            {base + `, editable: [/a]`, base + `, editable: [/a/b, /ab]`, func(r *policy.Requirement) { r.Editable = []string{"/a/b"} }},
+		"all is editable":           {base + `, editable: [""]`, base + `, editable: [/a]`, func(r *policy.Requirement) { r.Editable = []string{"/a"} }},
+		"one says nothing editable": {base + `, editable: [/a]`, base, func(*policy.Requirement) {}},
+		"shorter remember_max":      {base + `, remember_max: 8h`, base + `, remember_max: 1h`, func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) }},
+		"never remember":            {base + `, remember_max: 8h`, base, func(*policy.Requirement) {}},
+		"fewer denials":             {base + `, deny_count: 3`, base + `, deny_count: 2`, func(r *policy.Requirement) { r.DenyCount = 2 }},
+		"all routes":                {base + `, route: r1`, base + `, route: r2`, func(r *policy.Requirement) { r.Routes = []string{"r1", "r2"} }},
+		"all that is shown":         {base + `, show: [/a, plan]`, base + `, show: [plan, cost]`, func(r *policy.Requirement) { r.Show = []string{"/a", "plan", "cost"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := &policy.Requirement{Groups: []policy.Group{group(1, "group:x")}, OnTimeout: policy.Expire, Deadline: policy.Duration(24 * time.Hour), DenyCount: 1}
+			c.want(want)
+			got := merged(t, "{"+c.first+"}", "{"+c.second+"}")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			for _, one := range []string{c.first, c.second} {
+				alone := merged(t, "{"+one+"}", "{"+one+"}")
+				if weaker := policy.WeakerNeed(alone, got); len(weaker) > 0 {
+					t.Errorf("weaker than {%s}: %v", one, weaker)
+				}
+			}
+		})
+	}
+}
+
+func TestMerge_DefaultsFillWhatARuleLeavesOut(t *testing.T) {
+	set := load(t, operations)
+	need := decide(t, set, input("db.execute", `{"sql":"truncate t","iterations":500}`)).Need
+	want := &policy.Requirement{
+		Groups: []policy.Group{
+			{From: []string{"group:db-oncall"}, Count: 1}, {From: []string{"group:owners:ops"}, Count: 1}, {From: []string{"group:finops"}, Count: 1},
+		},
+		Exclude: []string{"requester", "author"}, Deadline: policy.Duration(4 * time.Hour), OnTimeout: policy.Expire, MinAuth: policy.AuthSSO,
+		Editable: []string{"/limit"}, DenyCount: 1,
+	}
+	if diff := cmp.Diff(want, need); diff != "" {
+		t.Error(diff)
+	}
+	if !need.MayEdit("/limit") || need.MayEdit("/sql") || need.MayEdit("/limits") || need.MayEdit("") {
+		t.Error("what may be edited does not follow the pointers")
+	}
+}
+
+// A name that is filled in comes from the input, and cannot bring a second filling with it.
+func TestMerge_NamesAreFilledInOnce(t *testing.T) {
+	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:${req.graph}:${req.account}']}], deadline: 1h}}\n")
+	got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = "${req.requester}" })).Need.Groups[0].From[0]
+	if got != "group:${req.requester}:acme" {
+		t.Error(got)
+	}
+}
+
+func TestAuth_AtLeast(t *testing.T) {
+	for _, c := range []struct {
+		has, least policy.Auth
+		want       bool
+	}{
+		{"", "", true}, {"sso", "", true}, {"", "sso", false}, {"slack_linked", "sso", false}, {"token", "slack_linked", true}, {"sso", "sso", true},
+		{"hardware", "sso_mfa", true}, {"sso_mfa", "hardware", false}, {"retina", "sso", false}, {"hardware", "retina", false}, {"retina", "", true},
+	} {
+		if got := c.has.AtLeast(c.least); got != c.want {
+			t.Errorf("%q at least %q: %v", c.has, c.least, got)
+		}
+	}
+}
+
+func TestWeaker_NamesEveryWay(t *testing.T) {
+	strict := func() *policy.Requirement {
+		return &policy.Requirement{
+			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2}}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
+			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, DenyCount: 1, Show: []string{"plan"},
+		}
+	}
+	for want, change := range map[string]func(*policy.Requirement){
+		"":                                  func(r *policy.Requirement) { r.Deadline /= 2; r.Groups[0].Count = 3; r.Editable = []string{"/a/b"} },
+		"deadline up from 1h to 2h":         func(r *policy.Requirement) { r.Deadline *= 2 },
+		"count of group:x down from 2 to 1": func(r *policy.Requirement) { r.Groups[0].Count = 1 },
+		"2 of group:x not needed any more":  func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
+		"after the deadline it goes to":     func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"min_auth down from sso to none":    func(r *policy.Requirement) { r.MinAuth = "" },
+		"remember_max up from 0s to 1h":     func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
+		"deny_count up from 1 to 2":         func(r *policy.Requirement) { r.DenyCount = 2 },
+		"the yes of requester counts now":   func(r *policy.Requirement) { r.Exclude = nil },
+		"plan need not be shown":            func(r *policy.Requirement) { r.Show = nil },
+		`"/ab" may be edited now`:           func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
+	} {
+		after := strict()
+		change(after)
+		got := strings.Join(policy.WeakerNeed(strict(), after), "; ")
+		if want == "" && got != "" || !strings.Contains(got, want) || strings.Contains(got, "; ") {
+			t.Errorf("got %q, want %q alone", got, want)
+		}
+	}
+	verdicts := []policy.Verdict{policy.Allow, policy.Ask, policy.Deny}
+	for i, before := range verdicts {
+		for k, after := range verdicts {
+			got := policy.Weaker(policy.Decision{Verdict: before, Need: strict()}, policy.Decision{Verdict: after, Need: strict()})
+			if (len(got) > 0) != (k < i) {
+				t.Errorf("%s then %s: %v", before, after, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// Directory knows who belongs to what. It is asked when rules are loaded and linted, not when they decide.
+type Directory interface {
+	// Members returns the people behind group:x, role:x, oncall:x or user:x, and whether there is such a thing at all.
+	Members(name string) (people []string, known bool)
+}
+
+// requester in a group is the person for whom the run works: that is a confirmation, and not four eyes.
+const requester = "requester"
+
+// anyone is every person who can decide at all.
+const anyone = "anyone"
+
+// The most that one rule may ask for: more is a mistake, and the desk would refuse it.
+const (
+	maxGroups = 20
+	maxCount  = 50
+)
+
+var sorts = []string{"group", "user", "role", "oncall"}
+
+func (r *reading) groups(node yamldoc.Node) []Group {
+	var groups Requirement
+	for _, item := range node.List() {
+		fields := item.Map("from", "count")
+		group := Group{From: fields["from"].Texts(), Count: 1}
+		if !fields["count"].Missing() {
+			group.Count = int(fields["count"].Int(1))
+		}
+		if group.Count > maxCount {
+			item.Wrong("a count of %d is more than %d", group.Count, maxCount)
+		}
+		if len(group.From) == 0 {
+			item.Wrong("the group names nobody: from is empty")
+		}
+		for _, name := range group.From {
+			checkName(item, name)
+		}
+		slices.Sort(group.From)
+		group.From = slices.Compact(group.From)
+		r.checkMembers(item, group)
+		groups.addGroup(group)
+	}
+	if len(groups.Groups) > maxGroups {
+		node.Wrong("%d groups are more than %d", len(groups.Groups), maxGroups)
+	}
+	return groups.Groups
+}
+
+var template = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// templates are the fields that can stand in a name, as in group:owners:${req.graph}.
+var templates = map[string]func(*Input) string{
+	"req.account": dimensions["account"], "req.environment": dimensions["environment"], "req.graph": dimensions["graph"],
+	"req.node": dimensions["node"], "req.tool": dimensions["tool"], "req.requester": dimensions["requester"], "req.agent": dimensions["agent"],
+}
+
+func checkName(at yamldoc.Node, name string) {
+	for _, found := range template.FindAllStringSubmatch(name, -1) {
+		if templates[found[1]] == nil {
+			known := make([]string, 0, len(templates))
+			for field := range templates {
+				known = append(known, field)
+			}
+			at.Wrong("%q cannot be filled in%s", found[0], yamldoc.Suggest(found[1], known))
+		}
+	}
+	if name == requester || name == anyone {
+		return
+	}
+	sort, rest, ok := strings.Cut(name, ":")
+	if !ok || rest == "" {
+		at.Wrong("%q says not what it is; write group:%s, user:…, role:…, oncall:…, requester or anyone", name, name)
+		return
+	}
+	if !slices.Contains(sorts, sort) {
+		at.Wrong("%q is of an unknown sort%s", name, yamldoc.Suggest(sort, sorts))
+	}
+}
+
+// checkMembers finds groups that can never say yes. Names that are filled in later cannot be checked.
+func (r *reading) checkMembers(at yamldoc.Node, group Group) {
+	if r.directory == nil {
+		return
+	}
+	people, open := members(r.directory, group, func(name string) { at.Wrong("there is no %s", name) })
+	if open || len(group.From) == 0 {
+		return
+	}
+	switch {
+	case len(people) == 0:
+		at.Wrong("nobody is in %s: nobody could ever say yes", strings.Join(group.From, " or "))
+	case len(people) < group.Count:
+		at.Wrong("%d people are needed and only %d are in %s", group.Count, len(people), strings.Join(group.From, " or "))
+	}
+}
+
+// members returns the people of a group. It is open if some are known only when an action is judged.
+func members(directory Directory, group Group, unknown func(name string)) (people []string, open bool) {
+	for _, name := range group.From {
+		if name == requester || name == anyone || strings.Contains(name, "${") {
+			open = true
+			continue
+		}
+		more, known := directory.Members(name)
+		if !known {
+			unknown(name)
+			open = true // said already; do not also say that it is empty
+		}
+		people = union(people, more)
+	}
+	return people, open
+}
+
+// complete reports what is still missing once the defaults are filled in.
+func (r *reading) complete(at yamldoc.Node, req *Requirement) {
+	if len(req.Groups) == 0 {
+		at.Wrong("nobody is asked: ask.groups is missing, here and in defaults.ask")
+	}
+	if req.Deadline == 0 {
+		at.Wrong("deadline is missing, here and in defaults.ask: say how long the request stays open, as deadline: 24h")
+	}
+	for _, group := range req.Groups {
+		if slices.Equal(group.From, []string{requester}) && slices.Contains(req.Exclude, requester) {
+			at.Wrong("the requester is asked, and separation_of_duties does not let the requester's yes count")
+		}
+	}
+}
+
+// filled returns the requirement with names filled in.
+func (r *Requirement) filled(in *Input) *Requirement {
+	c := r.clone()
+	for i := range c.Groups {
+		for j, name := range c.Groups[i].From {
+			c.Groups[i].From[j] = fill(name, in)
+		}
+		slices.Sort(c.Groups[i].From)
+	}
+	return c
+}
+
+func fill(name string, in *Input) string {
+	if !strings.Contains(name, "${") {
+		return name
+	}
+	return template.ReplaceAllStringFunc(name, func(found string) string {
+		return templates[found[2:len(found)-1]](in)
+	})
+}

@@ -1,0 +1,190 @@
+// Package replay asks rules about the past: what they would say of inputs that were recorded, and what would change if
+// another set took the place of the one in use.
+//
+//	report, err := replay.Diff(old, new, inputs)   // inputs: an iter.Seq2[policy.Input, error]
+//	report.Print(os.Stdout)
+//	if report.Weakens() { … }                      // a change for a person to approve
+//
+// It runs nothing and asks nobody. Numbers from the past are the recorded ones; a rule that needs one which was not recorded
+// cannot be judged, and the report says how often that was.
+package replay
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// Simulate asks the set about each input. It ends after the first error of the inputs; an input that cannot be judged is an
+// error of its own, and the next one follows.
+func Simulate(set *policy.Set, inputs iter.Seq2[policy.Input, error]) iter.Seq2[policy.Decision, error] {
+	return func(yield func(policy.Decision, error) bool) {
+		for in, err := range inputs {
+			if err != nil {
+				yield(policy.Decision{}, err)
+				return
+			}
+			if !yield(set.Decide(in)) {
+				return
+			}
+		}
+	}
+}
+
+// Summary counts decisions.
+type Summary struct {
+	Inputs   int                    `json:"inputs"`
+	Verdicts map[policy.Verdict]int `json:"verdicts"`
+	// Rules says how often each rule was among those that decided, Rehearsed how often the dry-run rules would have changed the verdict.
+	Rules     map[string]int `json:"rules"`
+	Rehearsed int            `json:"rehearsed"`
+	// Unjudged counts the decisions in which a rule could not be judged, Refused the inputs that were none.
+	Unjudged int `json:"unjudged"`
+	Refused  int `json:"refused"`
+}
+
+// Summarize simulates and counts.
+func Summarize(set *policy.Set, inputs iter.Seq2[policy.Input, error]) (Summary, error) {
+	s := Summary{Verdicts: make(map[policy.Verdict]int), Rules: make(map[string]int)}
+	for in, err := range inputs {
+		if err != nil {
+			return s, err
+		}
+		s.Inputs++
+		d, err := set.Decide(in)
+		if err != nil {
+			s.Refused++
+			continue
+		}
+		s.add(d)
+	}
+	return s, nil
+}
+
+func (s *Summary) add(d policy.Decision) {
+	s.Verdicts[d.Verdict]++
+	for _, id := range d.Rules {
+		s.Rules[id]++
+	}
+	if d.Rehearsed != "" {
+		s.Rehearsed++
+	}
+	if unjudged(d) {
+		s.Unjudged++
+	}
+}
+
+func unjudged(d policy.Decision) bool {
+	for _, t := range d.Trace {
+		if t.Outcome == policy.Failed && !t.DryRun {
+			return true
+		}
+	}
+	return false
+}
+
+// Difference is one input of which two sets say different things.
+type Difference struct {
+	Input         policy.Input    `json:"input"`
+	Before, After policy.Decision `json:"-"`
+	// What says what differs, Weaker in which ways the new set lets more through.
+	What   string   `json:"what"`
+	Weaker []string `json:"weaker,omitempty"`
+}
+
+// Report is what would change.
+type Report struct {
+	// Rules are the changes in the file itself, Differences those in decisions on the inputs.
+	Rules       []RuleChange `json:"rules"`
+	Differences []Difference `json:"differences"`
+	Inputs      int          `json:"inputs"`
+	// Refused counts inputs that neither set could judge, Unjudged those in which a rule of the new set could not be judged.
+	Refused  int `json:"refused"`
+	Unjudged int `json:"unjudged"`
+}
+
+// Diff compares two sets, rule by rule and over the inputs.
+func Diff(before, after *policy.Set, inputs iter.Seq2[policy.Input, error]) (Report, error) {
+	report := Report{Rules: Changes(before, after)}
+	for in, err := range inputs {
+		if err != nil {
+			return report, err
+		}
+		report.Inputs++
+		old, err := before.Decide(in)
+		if err != nil {
+			report.Refused++
+			continue
+		}
+		now, err := after.Decide(in)
+		if err != nil {
+			report.Refused++
+			continue
+		}
+		if unjudged(now) {
+			report.Unjudged++
+		}
+		if what := differs(old, now); what != "" {
+			report.Differences = append(report.Differences, Difference{Input: in, Before: old, After: now, What: what, Weaker: policy.Weaker(old, now)})
+		}
+	}
+	return report, nil
+}
+
+// differs says in one line what is another; "" if who is asked, and for what, stays the same.
+func differs(old, now policy.Decision) string {
+	from, to := strings.Join(old.Rules, ", "), strings.Join(now.Rules, ", ")
+	switch {
+	case old.Verdict != now.Verdict:
+		return fmt.Sprintf("%s (%s) becomes %s (%s)", old.Verdict, from, now.Verdict, to)
+	case len(policy.WeakerNeed(old.Need, now.Need)) > 0 || len(policy.WeakerNeed(now.Need, old.Need)) > 0:
+		return fmt.Sprintf("still %s, with other demands (%s, then %s)", now.Verdict, from, to)
+	}
+	return ""
+}
+
+// Weakens reports whether anything gets easier: by a rule that changed, or for one of the inputs.
+func (r Report) Weakens() bool {
+	for _, c := range r.Rules {
+		if len(c.Weaker) > 0 {
+			return true
+		}
+	}
+	for _, d := range r.Differences {
+		if len(d.Weaker) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Print writes the report for people. It shows no arguments.
+func (r Report) Print(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range r.Rules {
+		fmt.Fprintf(&b, "%s %s\n", c.Rule, c.What)
+		weaknesses(&b, c.Weaker)
+	}
+	fmt.Fprintf(&b, "%d inputs, %d decided differently\n", r.Inputs, len(r.Differences))
+	for _, d := range r.Differences {
+		fmt.Fprintf(&b, "  %s %s at %s: %s\n", d.Input.Account, d.Input.Tool, d.Input.At.UTC().Format("2006-01-02 15:04"), d.What)
+		weaknesses(&b, d.Weaker)
+	}
+	if r.Refused > 0 {
+		fmt.Fprintf(&b, "%d inputs could not be judged at all\n", r.Refused)
+	}
+	if r.Unjudged > 0 {
+		fmt.Fprintf(&b, "with %d inputs a rule could not be judged, perhaps because a number was not recorded\n", r.Unjudged)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func weaknesses(b *strings.Builder, weaker []string) {
+	for _, say := range weaker {
+		fmt.Fprintf(b, "    WEAKER: %s\n", say)
+	}
+}

@@ -1,0 +1,184 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// Requirement says of whom a decision is asked, until when, and what else must hold. Several rules that ask are merged into
+// one requirement that is at least as strict as each.
+type Requirement struct {
+	// Groups must all be satisfied, each by its own people: one person counts once.
+	Groups []Group `json:"groups"`
+	// Exclude names those whose own yes does not count (separation of duties): requester, author, last_editor, prior_approver.
+	Exclude []string `json:"exclude,omitempty"`
+	// Deadline is how long the request is open, OnTimeout what happens then.
+	Deadline  Duration  `json:"deadline"`
+	OnTimeout OnTimeout `json:"onTimeout"`
+	// Routes are the ways on which people are told; each of them is used.
+	Routes []string `json:"routes,omitempty"`
+	// MinAuth is the least strength of authentication of whoever decides.
+	MinAuth Auth `json:"minAuth,omitempty"`
+	// Editable lists JSON pointers of arguments that the approver may change, with all that is below them. Empty: none.
+	Editable []string `json:"editable,omitempty"`
+	// RememberMax is for how long the answer may be turned into a grant; zero is never.
+	RememberMax Duration `json:"rememberMax"`
+	// DenyCount is how many people have to say no until it is a no.
+	DenyCount int `json:"denyCount"`
+	// Show lists what must be shown to the people who decide: JSON pointers of arguments, or names of evidence.
+	Show []string `json:"show,omitempty"`
+}
+
+// Group is a number of people out of some: any Count of those that From names.
+type Group struct {
+	// From lists group:x, user:x, role:x, oncall:x, requester or anyone. It is sorted.
+	From  []string `json:"from"`
+	Count int      `json:"count"`
+}
+
+// String is the group in words: 2 of group:finance or user:ann.
+func (g Group) String() string {
+	return itoa(g.Count) + " of " + strings.Join(g.From, " or ")
+}
+
+// OnTimeout is what happens when nobody has decided in time. Nothing is ever approved by waiting.
+type OnTimeout string
+
+// What can happen after the deadline. Expire is the stricter.
+const (
+	Expire   OnTimeout = "expire"
+	Escalate OnTimeout = "escalate"
+)
+
+// Auth is how sure it is who decides; "" is whatever counts at all.
+type Auth string
+
+// The strengths of authentication, from the weakest to the strongest.
+const (
+	AuthSlackLinked Auth = "slack_linked" // a chat account that is linked to a person
+	AuthToken       Auth = "token"        // an API key
+	AuthSSO         Auth = "sso"          // signed in
+	AuthSSOMFA      Auth = "sso_mfa"      // signed in, with a second factor
+	AuthHardware    Auth = "hardware"     // with a key that signs what was shown
+)
+
+var auths = []string{string(AuthSlackLinked), string(AuthToken), string(AuthSSO), string(AuthSSOMFA), string(AuthHardware)}
+
+// AtLeast reports whether a is as strong as least. A strength that is not known is the weakest as what somebody has, and
+// the strongest as what is demanded.
+func (a Auth) AtLeast(least Auth) bool { return a.level() >= least.demand() }
+
+func (a Auth) level() int { return slices.Index(auths, string(a)) + 1 }
+
+func (a Auth) demand() int {
+	if level := a.level(); level > 0 || a == "" {
+		return level
+	}
+	return len(auths) + 1
+}
+
+// merge returns what satisfies both.
+func merge(a, b *Requirement) *Requirement {
+	if a == nil {
+		return b.clone()
+	}
+	m := a.clone()
+	for _, g := range b.Groups {
+		m.addGroup(g)
+	}
+	m.Exclude = union(a.Exclude, b.Exclude)
+	m.Deadline = min(a.Deadline, b.Deadline)
+	if b.OnTimeout != Escalate {
+		m.OnTimeout = Expire
+	}
+	m.Routes = union(a.Routes, b.Routes)
+	if b.MinAuth.demand() > a.MinAuth.demand() {
+		m.MinAuth = b.MinAuth
+	}
+	m.Editable = bothCover(a.Editable, b.Editable)
+	m.RememberMax = min(a.RememberMax, b.RememberMax)
+	m.DenyCount = min(a.DenyCount, b.DenyCount)
+	m.Show = union(a.Show, b.Show)
+	return m
+}
+
+func (r *Requirement) clone() *Requirement {
+	c := *r
+	c.Groups = slices.Clone(r.Groups)
+	for i := range c.Groups {
+		c.Groups[i].From = slices.Clone(c.Groups[i].From)
+	}
+	c.Exclude, c.Routes = slices.Clone(r.Exclude), slices.Clone(r.Routes)
+	c.Editable, c.Show = slices.Clone(r.Editable), slices.Clone(r.Show)
+	return &c
+}
+
+// addGroup keeps the higher count where two rules ask the same people.
+func (r *Requirement) addGroup(g Group) {
+	for i, have := range r.Groups {
+		if slices.Equal(have.From, g.From) {
+			r.Groups[i].Count = max(have.Count, g.Count)
+			return
+		}
+	}
+	r.Groups = append(r.Groups, Group{From: slices.Clone(g.From), Count: g.Count})
+}
+
+// settleAnyone drops a demand for anyone where as many people are asked for by name: they are somebody.
+func (r *Requirement) settleAnyone() {
+	for i, g := range r.Groups {
+		if g.isAnyone() && total(r.Groups)-g.Count >= g.Count {
+			r.Groups = slices.Delete(r.Groups, i, i+1)
+			return // there is one at most: groups of the same people are joined
+		}
+	}
+}
+
+func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{anyone}) }
+
+// total is how many people are needed.
+func total(groups []Group) int {
+	n := 0
+	for _, g := range groups {
+		n += g.Count
+	}
+	return n
+}
+
+// union keeps the order in which words come first.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, word := range b {
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+// covers reports whether a change at pointer is allowed by one of the pointers: its own, or one above it.
+func covers(pointers []string, pointer string) bool {
+	return slices.ContainsFunc(pointers, func(p string) bool {
+		return pointer == p || strings.HasPrefix(pointer, p+"/")
+	})
+}
+
+// bothCover returns the pointers that are allowed on both sides.
+func bothCover(a, b []string) []string {
+	var both []string
+	for _, p := range a {
+		if covers(b, p) {
+			both = append(both, p)
+		}
+	}
+	for _, p := range b {
+		if covers(a, p) && !slices.Contains(both, p) {
+			both = append(both, p)
+		}
+	}
+	slices.Sort(both)
+	return both
+}
+
+// MayEdit reports whether the approver may change the argument at this JSON pointer.
+func (r *Requirement) MayEdit(pointer string) bool { return r != nil && covers(r.Editable, pointer) }

@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"iter"
+	"slices"
+)
+
+// Options are what [Load] may know beside the file. The zero value works.
+type Options struct {
+	// Directory, if given, makes a group that is not there, is empty or too small a load error.
+	Directory Directory
+}
+
+// Set is a file of rules, loaded and ready to decide. It does not change, and may be used by several goroutines.
+type Set struct {
+	file     string
+	version  string
+	digest   string
+	fallback Verdict
+	zone     string
+	ask      *Requirement
+	rules    []*rule
+	byTool   map[string][]int // rules that can only hit for this tool
+	general  []int            // rules that can hit for any
+}
+
+// Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
+// that lists every mistake with its line. The name of the file only serves for messages.
+func Load(file string, src []byte, options Options) (*Set, error) {
+	r := newReading(file, options.Directory)
+	d := r.document(src)
+	if err := r.compile(&d); err != nil {
+		return nil, err
+	}
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+		return nil, &LoadError{Problems: r.problems}
+	}
+	s := &Set{
+		file: file, version: d.version, digest: digestOf(src), fallback: d.fallback, zone: d.zone, ask: d.ask, rules: d.rules,
+		byTool: make(map[string][]int),
+	}
+	for i, one := range s.rules {
+		if one.facts.tools == nil {
+			s.general = append(s.general, i)
+			continue
+		}
+		for _, tool := range union(nil, one.facts.tools) {
+			s.byTool[tool] = append(s.byTool[tool], i)
+		}
+	}
+	return s, nil
+}
+
+// Digest is the identity of the set: that of the bytes it was loaded from.
+func (s *Set) Digest() string { return s.digest }
+
+// Version is the label in the file, for people.
+func (s *Set) Version() string { return s.version }
+
+// File is the name under which the set was loaded.
+func (s *Set) File() string { return s.file }
+
+// Default is the verdict where no rule speaks, and what it demands if that is to ask.
+func (s *Set) Default() (Verdict, *Requirement) {
+	if s.fallback != Ask {
+		return s.fallback, nil
+	}
+	return s.fallback, s.ask.clone()
+}
+
+// Rules returns the rules in the order of the file.
+func (s *Set) Rules() []Rule {
+	rules := make([]Rule, 0, len(s.rules))
+	for _, one := range s.rules {
+		rules = append(rules, one.Rule.clone())
+	}
+	return rules
+}
+
+// candidates are the rules that can hit for a tool, in the order of the file.
+func (s *Set) candidates(tool string) iter.Seq[*rule] {
+	return func(yield func(*rule) bool) {
+		own, general := s.byTool[tool], s.general
+		for len(own)+len(general) > 0 {
+			var next int
+			if len(general) == 0 || len(own) > 0 && own[0] < general[0] {
+				next, own = own[0], own[1:]
+			} else {
+				next, general = general[0], general[1:]
+			}
+			if !yield(s.rules[next]) {
+				return
+			}
+		}
+	}
+}
+
+// Demands lists the numbers from the past that the rules need to judge this input. The caller puts them into its History.
+func (s *Set) Demands(in Input) []Demand {
+	var demands []Demand
+	for key, d := range s.demands(&in) {
+		if !slices.ContainsFunc(demands, func(have Demand) bool { return have.Key() == key }) {
+			demands = append(demands, d)
+		}
+	}
+	return demands
+}
+
+func (s *Set) demands(in *Input) iter.Seq2[string, Demand] {
+	return func(yield func(string, Demand) bool) {
+		for one := range s.candidates(in.Tool) {
+			shapes := one.facts.counts
+			if one.Limit != nil {
+				shapes = append(slices.Clone(shapes), one.limit)
+			}
+			for _, shape := range shapes {
+				if d := shape.of(in); !yield(d.Key(), d) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// Verdict is what a rule, or all rules together, say of an action.
+type Verdict string
+
+// The verdicts, from the mildest to the strictest.
+const (
+	Allow Verdict = "allow"
+	Ask   Verdict = "ask"
+	Deny  Verdict = "deny"
+)
+
+var verdicts = []string{string(Allow), string(Ask), string(Deny)}
+
+// strictness orders verdicts. What is no verdict is as strict as a deny: a mistake must not open anything.
+func (v Verdict) strictness() int {
+	switch v {
+	case Allow:
+		return 0
+	case Ask:
+		return 1
+	}
+	return 2
+}
+
+// root is the verdict in the words of the root package.
+func (v Verdict) root() fermata.Verdict {
+	switch v {
+	case Allow:
+		return fermata.Allow
+	case Ask:
+		return fermata.AskPerson
+	}
+	return fermata.Deny
+}
+
+// Duration is a span of time that is written as people write it, in YAML and in JSON: 90m, 24h, 30d.
+type Duration time.Duration
+
+// String leaves out what is zero, and counts in days from two days on: 24h, not 24h0m0s, and 2d.
+func (d Duration) String() string {
+	const day = Duration(24 * time.Hour)
+	if d > day && d%day == 0 {
+		return itoa(int64(d/day)) + "d"
+	}
+	text := time.Duration(d).String()
+	if n := len(text); n > 2 && text[n-2:] == "0s" && text[n-3] == 'm' {
+		text = text[:n-2]
+	}
+	if n := len(text); n > 2 && text[n-2:] == "0m" && text[n-3] == 'h' {
+		text = text[:n-2]
+	}
+	return text
+}
+
+// MarshalText writes what String returns.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Duration) UnmarshalText(text []byte) error {
+	span, err := yamldoc.ParseDuration(string(text))
+	*d = Duration(span)
+	return err
+}

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Weaker lists in which ways the second decision lets more through than the first; nothing if it is at least as strict.
+func Weaker(before, after Decision) []string {
+	if after.Verdict.strictness() < before.Verdict.strictness() {
+		return []string{fmt.Sprintf("%s becomes %s", before.Verdict, after.Verdict)}
+	}
+	if before.Verdict != Ask || after.Verdict != Ask {
+		return nil
+	}
+	return WeakerNeed(before.Need, after.Need)
+}
+
+// WeakerNeed lists in which ways the second requirement is easier to satisfy, or leaves more open, than the first.
+func WeakerNeed(before, after *Requirement) []string {
+	if before == nil {
+		return nil
+	}
+	if after == nil {
+		return []string{"nothing is demanded any more"}
+	}
+	weaker := weakerGroups(before.Groups, after.Groups)
+	add := func(is bool, format string, args ...any) {
+		if is {
+			weaker = append(weaker, fmt.Sprintf(format, args...))
+		}
+	}
+	add(after.Deadline > before.Deadline, "deadline up from %s to %s", before.Deadline, after.Deadline)
+	add(before.OnTimeout == Expire && after.OnTimeout != Expire, "after the deadline it goes to others instead of expiring")
+	add(after.MinAuth.demand() < before.MinAuth.demand(), "min_auth down from %s to %s", orNone(string(before.MinAuth)), orNone(string(after.MinAuth)))
+	add(after.RememberMax > before.RememberMax, "remember_max up from %s to %s", before.RememberMax, after.RememberMax)
+	add(after.DenyCount > before.DenyCount, "deny_count up from %d to %d", before.DenyCount, after.DenyCount)
+	for _, who := range without(before.Exclude, after.Exclude) {
+		add(true, "the yes of %s counts now", who)
+	}
+	for _, what := range without(before.Show, after.Show) {
+		add(true, "%s need not be shown any more", what)
+	}
+	for _, pointer := range after.Editable {
+		add(!covers(before.Editable, pointer), "%q may be edited now", pointer)
+	}
+	return weaker
+}
+
+// weakerGroups finds those of before that no group of after is as strict as: as many people, out of no others.
+func weakerGroups(before, after []Group) []string {
+	var weaker []string
+	for _, old := range before {
+		most := 0
+		for _, now := range after {
+			if len(without(now.From, old.From)) == 0 {
+				most = max(most, now.Count)
+			}
+		}
+		if old.isAnyone() {
+			most = total(after)
+		}
+		switch {
+		case most == 0:
+			weaker = append(weaker, fmt.Sprintf("%s not needed any more", old))
+		case most < old.Count:
+			weaker = append(weaker, fmt.Sprintf("count of %s down from %d to %d", strings.Join(old.From, " or "), old.Count, most))
+		}
+	}
+	return weaker
+}
+
+// without returns the words of a that are not in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(word string) bool { return slices.Contains(b, word) })
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}

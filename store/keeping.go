@@ -11,6 +11,8 @@ type Store interface {
 	Runs
 	Events
 	Inbox
+	Desk
+	AuditLog
 	Keeping
 	Credentials
 }
@@ -20,8 +22,8 @@ type Keeping interface {
 	// Finished returns runs of all accounts that were over before a time, the longest first, without what is sealed in them but the ref.
 	Finished(ctx context.Context, before time.Time, limit int) ([]Run, error)
 
-	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, the
-	// checkpoint. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error.
+	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, papers, the
+	// checkpoint; but not what the audit log says of it. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error.
 	Forget(ctx context.Context, account, run string) error
 
 	// History returns everything that is known of a run, but for the checkpoint, or ErrNotFound.
@@ -49,6 +51,7 @@ type History struct {
 	Resumes    []Resume
 	Effects    []Effect
 	Events     []Event
+	Papers     []Paper // by kind and id
 }
 
 // Resume is a resume id and what it was answered with.
@@ -69,7 +72,7 @@ type Size struct {
 type Sealed struct {
 	Account string
 	What    SealedWhat
-	// ID is that of the run, of the interrupt, or the name given to Once; Part that of a part of a checkpoint.
+	// ID is that of the run, of the interrupt, of the paper, or the name given to Once; Part that of a part of a checkpoint, or a paper's kind.
 	ID, Part string
 	Data     []byte
 }
@@ -86,6 +89,7 @@ const (
 	SealedData    SealedWhat = "data"    // the interrupt's
 	SealedAnswer  SealedWhat = "answer"  // the interrupt's
 	SealedReceipt SealedWhat = "receipt" // the interrupt's, of all effects
+	SealedPaper   SealedWhat = "paper"   // the paper's, with its kind as the part
 	SealedOnce    SealedWhat = "once"    // the name
 )
 

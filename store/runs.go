@@ -57,7 +57,8 @@ type Runs interface {
 
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
-	// says why. A run that waits and has something to do now becomes ready. A decision without answers is ErrKey.
+	// says why. A run that waits and has something to do now becomes ready. A decision without answers is ErrKey. One that would be
+	// accepted, and does not bring the change of each request that it decides, is ErrStale: nothing is recorded of it.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
@@ -77,12 +78,14 @@ type Runs interface {
 	// it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
 	End(ctx context.Context, end EffectEnd) error
 
-	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it.
-	Expire(ctx context.Context, limit int) ([]Interrupt, error)
+	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it. beside, if it is not
+	// nil, says what is written with each: it gets the interrupt and its request, if it has one, and must not use the store. An
+	// interrupt whose papers are stale is left for the next call.
+	Expire(ctx context.Context, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
 	// returns ErrNotFound if no run of that state key is alive.
-	Cancel(ctx context.Context, account, stateKey string, as Status) (Run, error)
+	Cancel(ctx context.Context, account, stateKey string, as Status, beside Beside) (Run, error)
 
 	// Fenced returns the checkpoints of a run, for its owner: a save fails with ErrFenced when there is another one.
 	Fenced(lease Lease) Checkpoints
@@ -147,6 +150,7 @@ type NewRun struct {
 	InputDigest     string
 	Owner           string
 	Lease           time.Duration
+	Beside          Beside
 }
 
 // Lease is the right to write for a run. Only its fence counts: it is good until somebody else gets a higher one.
@@ -207,6 +211,7 @@ type Rest struct {
 	Applied []string
 	// Outcome, sealed by the caller, is kept with the run and with the resumes that were applied.
 	Outcome []byte
+	Beside  Beside
 }
 
 // NewInterrupt is a question that becomes visible. Its id is unique in the account.
@@ -277,6 +282,8 @@ type Decision struct {
 	ResumeID, Actor, Body string
 	Via                   string
 	Answers               []Answer
+	// Beside is written if the decision is accepted now.
+	Beside Beside
 }
 
 // Answer is the word on one interrupt.
@@ -327,6 +334,8 @@ type NewEffect struct {
 	Key string
 	// Allowed is set if nobody was asked because a policy allows it. Then Interrupt is an id that was never asked.
 	Allowed *Allowed
+	// Beside is written if the effect is begun now. In an [Effect] it is empty, and Allowed nil.
+	Beside Beside
 }
 
 // Allowed is the word of a policy.
@@ -369,4 +378,6 @@ type EffectEnd struct {
 	State   EffectState
 	Receipt []byte
 	Error   string
+	// Beside is written if this is the first word on how it ended.
+	Beside Beside
 }

@@ -18,6 +18,8 @@ type book struct {
 	ready       int64 // counts how often a run became ready, for the order of claims
 	log         chronicle
 	credentials map[string]store.Credential
+	papers      map[paperKey]*store.Paper
+	audit       map[string]*logbook
 }
 
 type bookedRun struct {
@@ -50,7 +52,7 @@ type effectKey struct {
 func newBook() book {
 	return book{
 		runs: make(map[store.Key]*bookedRun), resumes: make(map[resumeKey]*bookedResume), effects: make(map[effectKey]*store.Effect),
-		once: make(map[string][]byte),
+		once: make(map[string][]byte), papers: make(map[paperKey]*store.Paper), audit: make(map[string]*logbook),
 	}
 }
 
@@ -83,6 +85,10 @@ func (b *book) create(now time.Time, n store.NewRun) (store.Lease, error) {
 	if b.runs[key] != nil {
 		return store.Lease{}, store.ErrExists
 	}
+	write, err := b.beside(now, n.Account, n.Beside)
+	if err != nil {
+		return store.Lease{}, err
+	}
 	run := &bookedRun{Run: store.Run{
 		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: n.After + 1, Provider: n.Provider, Graph: n.Graph,
 		Ref: n.Ref, Input: n.Input, InputDigest: n.InputDigest, Status: store.Running, Fence: 1, Owner: n.Owner, Until: now.Add(n.Lease),
@@ -90,6 +96,7 @@ func (b *book) create(now time.Time, n store.NewRun) (store.Lease, error) {
 	}}
 	b.runs[key] = run
 	b.note(now, run, store.EventCreated, "")
+	write()
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, nil
 }
 
@@ -150,6 +157,10 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 	if err != nil {
 		return "", err
 	}
+	write, err := b.beside(now, run.Account, rest.Beside)
+	if err != nil {
+		return "", err
+	}
 	for _, i := range run.asked {
 		if slices.Contains(rest.Applied, i.ID) && i.State == store.Decided && !i.Applied {
 			i.Applied = true
@@ -160,19 +171,23 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 			}
 		}
 	}
-	b.show(now, run, rest.Open)
+	b.show(now, run, rest.Open, rest.Beside.Requests())
 	run.Outcome, run.Attempts = rest.Outcome, 0
 	b.note(now, run, store.EventKind(rest.Status), "")
 	b.settle(now, run, rest.Status)
+	write()
 	return run.Status, nil
 }
 
-// show makes what is asked visible, and withdraws what is asked no longer.
-func (b *book) show(now time.Time, run *bookedRun, open []store.NewInterrupt) {
+// show makes what is asked visible, and withdraws what is asked no longer. changed are requests that are changed with it.
+func (b *book) show(now time.Time, run *bookedRun, open []store.NewInterrupt, changed []string) {
 	for _, i := range run.asked {
 		still := slices.ContainsFunc(open, func(n store.NewInterrupt) bool { return n.ID == i.ID })
 		if i.State == store.Pending && !still {
 			i.State = store.Withdrawn
+			if !slices.Contains(changed, i.ID) {
+				b.moveOn(now, i)
+			}
 			b.note(now, run, store.EventWithdrawn, i.ID)
 		}
 		if i.State == store.Withdrawn && still {
@@ -259,6 +274,14 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		}
 	}
 	if receipt.Result == store.Accepted {
+		write, err := b.beside(now, d.Account, d.Beside)
+		if err == nil && !b.brings(d) {
+			err = store.ErrStale
+		}
+		if err != nil {
+			return store.Receipt{}, err
+		}
+		write()
 		for _, answer := range d.Answers {
 			i := run.find(answer.Interrupt)
 			if i.State != store.Decided { // or it is the second answer to the same, of which the last counts
@@ -305,7 +328,7 @@ func (run *bookedRun) refusal(now time.Time, answer store.Answer) store.Result {
 	return store.Accepted
 }
 
-func (b *book) expire(now time.Time, limit int) []store.Interrupt {
+func (b *book) expire(now time.Time, limit int, with func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
 	var due []*store.Interrupt
 	for _, run := range b.runs {
 		for _, i := range run.asked {
@@ -317,6 +340,17 @@ func (b *book) expire(now time.Time, limit int) []store.Interrupt {
 	slices.SortFunc(due, func(a, b *store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
 	var expired []store.Interrupt
 	for _, i := range due[:min(limit, len(due))] {
+		if with != nil {
+			beside := with(*i, b.request(i))
+			if err := beside.Check(); err != nil {
+				return expired, err
+			}
+			write, err := b.beside(now, i.Account, beside)
+			if err != nil {
+				continue
+			}
+			write()
+		}
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, "clock", now
 		run := b.runs[store.Key{Account: i.Account, Run: i.Run}]
 		b.note(now, run, store.EventExpired, i.ID)
@@ -325,15 +359,20 @@ func (b *book) expire(now time.Time, limit int) []store.Interrupt {
 		}
 		expired = append(expired, *i)
 	}
-	return expired
+	return expired, nil
 }
 
-func (b *book) cancel(now time.Time, account, stateKey string, as store.Status) (store.Run, error) {
+func (b *book) cancel(now time.Time, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
 	run := b.newest(account, stateKey)
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
 	}
-	b.show(now, run, nil)
+	write, err := b.beside(now, account, beside)
+	if err != nil {
+		return store.Run{}, err
+	}
+	b.show(now, run, nil, beside.Requests())
+	write()
 	run.Status, run.Owner, run.Until, run.held, run.Updated = as, "", time.Time{}, false, now
 	run.Fence++
 	b.note(now, run, store.EventKind(as), "")

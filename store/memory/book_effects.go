@@ -11,10 +11,19 @@ func (b *book) begin(now time.Time, lease store.Lease, n store.NewEffect) (store
 	if err != nil {
 		return store.Effect{}, false, err
 	}
-	if n.Allowed != nil && !b.allow(now, run, n) {
-		return store.Effect{}, false, store.ErrNotApproved
+	write, stale := b.beside(now, lease.Account, n.Beside)
+	if n.Allowed != nil {
+		known := b.asked(run.Account, n.Interrupt)
+		switch {
+		case known == nil && n.Digest == "", known != nil && known.Source != store.Policy: // what people were asked is theirs to decide
+			return store.Effect{}, false, store.ErrNotApproved
+		case known == nil && stale != nil:
+			return store.Effect{}, false, stale
+		case known == nil:
+			b.allow(now, run, n)
+		}
 	}
-	n.Allowed = nil // that is in the interrupt
+	n.Allowed, n.Beside = nil, store.Beside{} // the one is in the interrupt, the other is written below
 	i := run.find(n.Interrupt)
 	if i == nil || i.State != store.Decided || i.Verdict != store.Approve || i.Final == "" || i.Final != n.Digest {
 		return store.Effect{}, false, store.ErrNotApproved
@@ -23,28 +32,24 @@ func (b *book) begin(now time.Time, lease store.Lease, n store.NewEffect) (store
 	if line := b.effects[key]; line != nil {
 		return *line, false, nil
 	}
+	if stale != nil {
+		return store.Effect{}, false, stale
+	}
 	line := &store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started, Started: now}
 	b.effects[key] = line
+	write()
 	b.note(now, run, store.EventEffectBegun, n.Interrupt)
 	return *line, true, nil
 }
 
-// allow writes down the word of a policy, unless it is there already. It reports whether it counts: what people were asked is
-// theirs to decide.
-func (b *book) allow(now time.Time, run *bookedRun, n store.NewEffect) bool {
-	if i := b.asked(run.Account, n.Interrupt); i != nil {
-		return i.Source == store.Policy
-	}
-	if n.Digest == "" {
-		return false
-	}
+// allow writes down the word of a policy.
+func (b *book) allow(now time.Time, run *bookedRun, n store.NewEffect) {
 	run.asked = append(run.asked, &store.Interrupt{
 		Account: run.Account, Run: run.ID,
 		NewInterrupt: store.NewInterrupt{ID: n.Interrupt, Address: n.Allowed.Address, Kind: n.Allowed.Kind, Data: n.Allowed.Data, Action: n.Digest},
 		Created:      now, State: store.Decided, Verdict: store.Approve, Final: n.Digest, By: n.Allowed.By, Source: store.Policy, At: now, Applied: true,
 	})
 	b.note(now, run, store.EventDecided, n.Interrupt)
-	return true
 }
 
 // asked is the interrupt of this id, whichever run asked it.
@@ -67,6 +72,11 @@ func (b *book) end(now time.Time, end store.EffectEnd) error {
 	if line.State != store.Started && line.State != store.Indeterminate {
 		return nil
 	}
+	write, err := b.beside(now, end.Account, end.Beside)
+	if err != nil {
+		return err
+	}
+	write()
 	line.State, line.Receipt, line.Error, line.Ended = end.State, end.Receipt, end.Error, now
 	run := b.runs[store.Key{Account: line.Account, Run: line.Run}]
 	b.note(now, run, store.EventEffectEnded, line.Interrupt)

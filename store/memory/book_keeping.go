@@ -74,6 +74,7 @@ func (b *book) forget(account, id string) (bool, error) {
 	delete(b.runs, key)
 	maps.DeleteFunc(b.resumes, func(key resumeKey, r *bookedResume) bool { return key.account == account && r.Run == id })
 	maps.DeleteFunc(b.effects, func(key effectKey, line *store.Effect) bool { return key.account == account && line.Run == id })
+	maps.DeleteFunc(b.papers, func(key paperKey, p *store.Paper) bool { return key.account == account && p.Run == id })
 	b.log.lines = slices.DeleteFunc(b.log.lines, func(line happened) bool { return line.Account == account && line.Run == id })
 	return true, nil
 }
@@ -103,5 +104,6 @@ func (b *book) history(account, id string) (store.History, error) {
 	slices.SortFunc(history.Effects, func(a, b store.Effect) int {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Interrupt, b.Interrupt), cmp.Compare(a.Number, b.Number))
 	})
+	history.Papers = b.papersOf(func(p *store.Paper) bool { return p.Account == account && p.Run == id })
 	return history, nil
 }

@@ -45,6 +45,9 @@ func (r *Runs) slots() []slot {
 	for key, line := range r.book.effects {
 		add(key.account, store.SealedReceipt, key.interrupt, "", line.Receipt, func(v []byte) { line.Receipt = v }, key.number)
 	}
+	for key, p := range r.book.papers {
+		add(key.account, store.SealedPaper, key.id, string(key.kind), p.Body, func(v []byte) { p.Body = v })
+	}
 	for name, value := range r.book.once {
 		add("", store.SealedOnce, name, "", value, func(v []byte) { r.book.once[name] = v })
 	}
@@ -104,8 +107,11 @@ func (r *Runs) Size(ctx context.Context) (store.Size, error) {
 	return do(ctx, r, func(b *book, _ time.Time) (store.Size, error) {
 		size := store.Size{Rows: map[string]int64{
 			"runs": int64(len(b.runs)), "resumes": int64(len(b.resumes)), "effects": int64(len(b.effects)), "events": int64(len(b.log.lines)),
-			"checkpoints": int64(len(r.Store.runs)), "once": int64(len(b.once)),
+			"checkpoints": int64(len(r.Store.runs)), "once": int64(len(b.once)), "papers": int64(len(b.papers)),
 		}}
+		for _, log := range b.audit {
+			size.Rows["audit"] += int64(len(log.lines))
+		}
 		for _, run := range b.runs {
 			size.Rows["interrupts"] += int64(len(run.asked))
 		}

@@ -41,6 +41,9 @@ func do[T any](ctx context.Context, r *Runs, fn func(b *book, now time.Time) (T,
 
 // Create begins a run; see [store.Runs].
 func (r *Runs) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	if err := run.Beside.Check(); err != nil {
+		return store.Lease{}, err
+	}
 	return do(ctx, r, func(b *book, now time.Time) (store.Lease, error) { return b.create(now, run) })
 }
 
@@ -87,6 +90,9 @@ func (r *Runs) owned(ctx context.Context, lease store.Lease, change func(time.Ti
 
 // Rest gives a run back; see [store.Runs].
 func (r *Runs) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	if err := rest.Beside.Check(); err != nil {
+		return "", err
+	}
 	return do(ctx, r, func(b *book, now time.Time) (store.Status, error) { return b.rest(now, lease, rest) })
 }
 
@@ -103,6 +109,9 @@ func (r *Runs) Retry(ctx context.Context, account, stateKey string) (store.Run, 
 
 // Decide records a decision; see [store.Runs].
 func (r *Runs) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	if err := decision.Beside.Check(); err != nil {
+		return store.Receipt{}, err
+	}
 	return do(ctx, r, func(b *book, now time.Time) (store.Receipt, error) { return b.decide(now, decision) })
 }
 
@@ -131,6 +140,9 @@ func (r *Runs) Interrupts(ctx context.Context, account, run string) ([]store.Int
 
 // Begin writes down that an effect is about to happen; see [store.Runs].
 func (r *Runs) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (line store.Effect, begun bool, err error) {
+	if err := effect.Beside.Check(); err != nil {
+		return store.Effect{}, false, err
+	}
 	line, err = do(ctx, r, func(b *book, now time.Time) (line store.Effect, err error) {
 		line, begun, err = b.begin(now, lease, effect)
 		return line, err
@@ -140,18 +152,24 @@ func (r *Runs) Begin(ctx context.Context, lease store.Lease, effect store.NewEff
 
 // End writes down how an effect ended; see [store.Runs].
 func (r *Runs) End(ctx context.Context, end store.EffectEnd) error {
+	if err := end.Beside.Check(); err != nil {
+		return err
+	}
 	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) { return struct{}{}, b.end(now, end) })
 	return err
 }
 
 // Expire decides what is over its deadline; see [store.Runs].
-func (r *Runs) Expire(ctx context.Context, limit int) ([]store.Interrupt, error) {
-	return do(ctx, r, func(b *book, now time.Time) ([]store.Interrupt, error) { return b.expire(now, limit), nil })
+func (r *Runs) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	return do(ctx, r, func(b *book, now time.Time) ([]store.Interrupt, error) { return b.expire(now, limit, beside) })
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (r *Runs) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
-	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.cancel(now, account, stateKey, as) })
+func (r *Runs) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
+	if err := beside.Check(); err != nil {
+		return store.Run{}, err
+	}
+	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.cancel(now, account, stateKey, as, beside) })
 }
 
 // Now is the time of the clock.

@@ -33,15 +33,19 @@ func scanRun(rows pgx.CollectableRow) (r store.Run, err error) {
 	return r, err
 }
 
-// interruptColumns are what scanInterrupt takes; i is the table.
+// interruptColumns are what interruptDest takes; i is the table.
 const interruptColumns = `i.account, i.run, i.id, i.address, i.kind, i.data, i.answer_schema, i.shown, i.action, i.timeout,
        i.created_at, i.deadline, i.state, i.verdict, i.final, i.answer, i.decided_by, i.via, i.source, i.decided_at, i.resume, i.applied`
 
-func scanInterrupt(rows pgx.CollectableRow) (i store.Interrupt, err error) {
-	err = rows.Scan(
+func interruptDest(i *store.Interrupt) []any {
+	return []any{
 		name{&i.Account}, name{&i.Run}, name{&i.ID}, name{&i.Address}, name{&i.Kind}, &i.Data, &i.Schema, name{&i.Shown}, name{&i.Action}, (*int64)(&i.Timeout),
 		moment{&i.Created}, moment{&i.Deadline}, (*string)(&i.State), word[store.Verdict]{&i.Verdict}, name{&i.Final}, &i.Answer, name{&i.By}, name{&i.Via}, word[store.Source]{&i.Source}, moment{&i.At}, name{&i.ResumeID}, &i.Applied,
-	)
+	}
+}
+
+func scanInterrupt(rows pgx.CollectableRow) (i store.Interrupt, err error) {
+	err = rows.Scan(interruptDest(&i)...)
 	return i, err
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -55,7 +56,7 @@ answer AS MATERIALIZED (
     SELECT r.account, r.run, r.before + a.place, 'decided', a.interrupt, clock.now
     FROM changed AS r CROSS JOIN clock CROSS JOIN answer AS a WHERE a.counts ORDER BY a.place
 )
-SELECT ` + receiptColumns + ` FROM receipt AS p`
+SELECT ` + receiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
 
 	// wake makes a run ready that waits.
 	wake = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
@@ -68,7 +69,8 @@ WHERE p.key = sha256(sha256($1) || sha256($2) || sha256($3)) AND p.account = $1`
 
 	// dueSQL goes from what is due to its run, and never from the runs to what they ask.
 	dueSQL = `
-SELECT i.account, i.run, i.id FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+SELECT ` + interruptColumns + `, ` + paperColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
 WHERE i.state = 'pending' AND i.deadline <= statement_timestamp() AND r.` + alive + `
 ORDER BY i.deadline LIMIT $1`
 
@@ -81,15 +83,15 @@ WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $
 WITH ` + clock + `,
 expired AS (
     UPDATE interrupts AS i SET state = 'decided', verdict = 'expire', final = '', decided_by = $3, via = '', source = 'clock', decided_at = clock.now
-    FROM clock CROSS JOIN unnest($2::bytea[]) AS due (id)
-    WHERE i.key = sha256(sha256($1) || sha256(due.id)) AND i.account = $1 AND ` + ofTheRunInHand + `
+    FROM clock
+    WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
       AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= clock.now
     RETURNING i.*
 ), happened AS (SELECT count(*) AS count FROM expired),
 changed AS (
     UPDATE runs AS r SET events = r.events + happened.count, ` + wake + `
     FROM clock CROSS JOIN happened WHERE happened.count > 0 AND r.key = ` + inHand + ` AND r.account = $1
-    RETURNING r.account, r.run, r.events - happened.count AS before
+    RETURNING r.account, r.run, r.events - happened.count AS before, ` + changeIsMade + `
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at)
     SELECT r.account, r.run, r.before + row_number() OVER (ORDER BY i.deadline, i.place), 'expired', i.id, i.decided_at
@@ -115,7 +117,15 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	locked, given := false, false
 	t.lock(&locked, lockRunSQL, d.Account, d.Run)
 	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
-	t.find(&given, receiptDest(&receipt), decideSQL, append(said, answerColumns(d.Answers)...)...)
+	var made string
+	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d.Answers)...)...)
+	var decided []string
+	for _, a := range d.Answers {
+		decided = append(decided, a.Interrupt)
+	}
+	if err := t.beside(d.Account, d.Beside, decided...); err != nil {
+		return store.Receipt{}, err
+	}
 	if err := s.do(ctx, "decide in", &t); err != nil {
 		return store.Receipt{}, err
 	}
@@ -177,9 +187,9 @@ func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (s
 	return receipt, err
 }
 
-// Expire decides what is over its deadline; see [store.Runs]. Each run is a transaction of its own, as in all that decide: so there is one
-// order of the transactions for the events of all runs. After an error it returns what it has done until then, too.
-func (s *Store) Expire(ctx context.Context, limit int) (expired []store.Interrupt, err error) {
+// Expire decides what is over its deadline; see [store.Runs]. Each interrupt is a transaction of its own, with its run in hand as in all that
+// decide: so there is one order of the transactions for the events of all runs. After an error it returns what it has done until then, too.
+func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) (expired []store.Interrupt, err error) {
 	const op = "expire interrupts of"
 	var t turn
 	var due []dueInterrupt
@@ -187,18 +197,27 @@ func (s *Store) Expire(ctx context.Context, limit int) (expired []store.Interrup
 	if err := s.look(ctx, op, &t); err != nil {
 		return nil, err
 	}
-	runs, ids := byRun(due)
-	for _, run := range runs {
+	for _, i := range due {
 		var t turn
 		var done []store.Interrupt
 		locked := false
-		t.lock(&locked, lockDueSQL, run.Account, run.Run)
-		list(&t, &done, scanInterrupt, expireSQL, run.Account, bytesOf(ids[run]), theClock)
-		if err = s.do(ctx, op, &t); err != nil {
+		t.lock(&locked, lockDueSQL, i.Account, i.Run)
+		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock)
+		if beside != nil {
+			err = t.beside(i.Account, beside(i.Interrupt, i.request()))
+		}
+		if err == nil {
+			err = s.do(ctx, op, &t)
+		}
+		if errors.Is(err, store.ErrStale) { // somebody was at it; the next look will find it, if it is still due
+			err = nil
+			continue
+		}
+		if err != nil {
 			break
 		}
 		if len(done) > 0 {
-			s.tell(run.Account, run.Run)
+			s.tell(i.Account, i.Run)
 		}
 		expired = append(expired, done...)
 	}
@@ -206,25 +225,20 @@ func (s *Store) Expire(ctx context.Context, limit int) (expired []store.Interrup
 	return expired, err
 }
 
-// dueInterrupt is one that is over its deadline.
+// dueInterrupt is one that is over its deadline, with its request, if it has one.
 type dueInterrupt struct {
-	run store.Key
-	id  string
+	store.Interrupt
+	paper store.Paper
+}
+
+func (i dueInterrupt) request() *store.Paper {
+	if i.paper.Revision == 0 {
+		return nil
+	}
+	return &i.paper
 }
 
 func scanDue(rows pgx.CollectableRow) (i dueInterrupt, err error) {
-	err = rows.Scan(name{&i.run.Account}, name{&i.run.Run}, name{&i.id})
+	err = rows.Scan(append(interruptDest(&i.Interrupt), paperDest(&i.paper)...)...)
 	return i, err
-}
-
-// byRun returns the runs, in the order in which they come first, and what is due of each.
-func byRun(due []dueInterrupt) (runs []store.Key, ids map[store.Key][]string) {
-	ids = make(map[store.Key][]string)
-	for _, i := range due {
-		if ids[i.run] == nil {
-			runs = append(runs, i.run)
-		}
-		ids[i.run] = append(ids[i.run], i.id)
-	}
-	return runs, ids
 }

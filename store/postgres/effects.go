@@ -41,7 +41,7 @@ WITH line AS (
     RETURNING r.account, r.run, r.events, line.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_begun', interrupt, started_at FROM changed
-RETURNING at`
+RETURNING at, ` + changeIsMade
 
 	// effectSQL returns a line, and whether it was begun by the word of a policy.
 	effectSQL = `
@@ -76,21 +76,25 @@ WITH ended AS (
     RETURNING r.account, r.run, r.events, settled.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_ended', interrupt, ended_at FROM changed
-RETURNING run`
+RETURNING run, ` + changeIsMade
 )
 
 // Begin writes down that an effect is about to happen; see [store.Runs].
 func (s *Store) Begin(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
 	var t turn
-	locked, allowed := false, n.Allowed
-	n.Allowed = nil // that is in the interrupt
+	var made string
+	locked, allowed, beside := false, n.Allowed, n.Beside
+	n.Allowed, n.Beside = nil, store.Beside{} // the one is in the interrupt, the other is written below
 	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started}
 	t.lock(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
 	if n.Digest != "" { // which approves nothing, even where an approve says the same
 		if allowed != nil {
 			t.queue(allowSQL, lease.Account, n.Interrupt, n.Digest, allowed.Address, allowed.Kind, allowed.Data, allowed.By)
 		}
-		t.find(&begun, []any{moment{&line.Started}}, beginSQL, lease.Account, n.Interrupt, n.Number, n.Digest, n.Key, allowed != nil)
+		t.find(&begun, []any{moment{&line.Started}, &made}, beginSQL, lease.Account, n.Interrupt, n.Number, n.Digest, n.Key, allowed != nil)
+	}
+	if err := t.beside(lease.Account, beside); err != nil {
+		return store.Effect{}, false, err
 	}
 	err = s.do(ctx, "begin an effect in", &t)
 	switch {
@@ -125,10 +129,13 @@ func (s *Store) begun(ctx context.Context, lease store.Lease, n store.NewEffect,
 // End writes down how an effect ended; see [store.Runs].
 func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
 	var t turn
-	var run string
+	var run, made string
 	begun, ended := false, false
 	t.lock(&begun, lockEffectSQL, end.Account, end.Interrupt, end.Number)
-	t.find(&ended, []any{name{&run}}, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error)
+	t.find(&ended, []any{name{&run}, &made}, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error)
+	if err := t.beside(end.Account, end.Beside); err != nil {
+		return err
+	}
 	if err := s.do(ctx, "end an effect in", &t); err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ var (
 	// different sources. Nothing was changed; find out which build made the schema.
 	ErrDrift = errors.New("schema history differs from this build's")
 
-	// ErrLocked says that somebody else kept a lock for longer than Config.LockTimeout. Nothing was changed; trying again
-	// later is safe.
+	// ErrLocked says that somebody else kept a lock for longer than Config.LockTimeout, or waits for one of ours. Nothing was changed;
+	// trying again later is safe.
 	ErrLocked = errors.New("locked by another transaction")
 
 	// ErrTimeout says that there was no answer within the time that Config.Timeout allows. Usually the server has given up and changed
@@ -79,7 +79,7 @@ func kindOf(err error) error {
 		}
 	case "42501", "28000", "28P01":
 		return ErrDenied
-	case "55P03":
+	case "55P03", "40P01":
 		return ErrLocked
 	case "57014":
 		return ErrTimeout

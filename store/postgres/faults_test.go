@@ -308,12 +308,13 @@ func TestErrors_StandForWhatTheServerReports(t *testing.T) {
 	for state, want := range map[string]error{
 		"28000": ErrDenied, "28P01": ErrDenied, "42501": ErrDenied,
 		"55P03": ErrLocked,
+		"40P01": ErrLocked,
 		"57014": ErrTimeout,
 		"53100": ErrFull,
 		"54000": ErrTooBig,
 		"08006": ErrUnavailable, "25006": ErrUnavailable, "25P03": ErrUnavailable, "53300": ErrUnavailable,
 		"57P01": ErrUnavailable, "57P02": ErrUnavailable, "57P03": ErrUnavailable,
-		"23505": nil, "40P01": nil,
+		"23505": nil, "40001": nil,
 	} {
 		reported := &pgconn.PgError{Severity: "ERROR", Code: state, Message: "what the server says"}
 		if got := kindOf(fmt.Errorf("wrapped: %w", reported)); got != want {

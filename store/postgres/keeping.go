@@ -25,6 +25,7 @@ SELECT set_config('fermata.run', CASE WHEN alive THEN '' ELSE encode(key, 'hex')
 	forgetInterruptsSQL = `DELETE FROM interrupts WHERE run_key = ` + inHand + ` AND account = $1`
 	forgetResumesSQL    = `DELETE FROM resumes WHERE run_key = ` + inHand + ` AND account = $1`
 	forgetEventsSQL     = `DELETE FROM events WHERE run_key = ` + inHand + ` AND account = $1`
+	forgetPapersSQL     = `DELETE FROM papers WHERE run_key = ` + inHand + ` AND account = $1`
 	forgetCheckpointSQL = `DELETE FROM checkpoints WHERE digest = ` + inHand + ` AND account = $1`
 	forgetRunSQL        = `DELETE FROM runs WHERE key = ` + inHand + ` AND account = $1`
 
@@ -47,7 +48,7 @@ WHERE e.run_key = ` + thisKey + ` AND e.account = $1 ORDER BY e.number`
 )
 
 // forgetSQL deletes everything of the run in hand, in the order that the foreign keys allow.
-var forgetSQL = []string{forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetCheckpointSQL, forgetRunSQL}
+var forgetSQL = []string{forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetPapersSQL, forgetCheckpointSQL, forgetRunSQL}
 
 // Finished returns runs that were over before a time; see [store.Keeping].
 func (s *Store) Finished(ctx context.Context, before time.Time, limit int) (runs []store.Run, err error) {
@@ -84,6 +85,7 @@ func (s *Store) History(ctx context.Context, account, run string) (h store.Histo
 	list(&t, &h.Resumes, scanResume, resumesSQL, account, run)
 	list(&t, &h.Effects, scanEffect, effectsSQL, account, run)
 	list(&t, &h.Events, scanEvent, allEventsSQL, account, run)
+	list(&t, &h.Papers, scanPaper, papersOfSQL, account, run)
 	t.queue(`COMMIT`)
 	if err := s.look(ctx, "read the history of a run of", &t); err != nil {
 		return store.History{}, err
@@ -115,7 +117,7 @@ func (s *Store) Once(ctx context.Context, name string, value []byte) (kept []byt
 }
 
 // tables are all that hold what the ports keep.
-var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials"}
+var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit", "audit_heads"}
 
 const (
 	// sizeSQL estimates as the server's planner does: as many rows on a page as there were when it last looked.

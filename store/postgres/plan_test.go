@@ -38,7 +38,11 @@ UPDATE effects SET state = 'succeeded', ended_at = now() WHERE interrupt_key < '
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, n, 'asked', '', now() FROM runs, generate_series(1, 3) AS n;
 UPDATE runs SET status = 'ready', ready_no = events, owner = NULL, lease_until = NULL WHERE key < '\x55';
 UPDATE runs SET status = 'completed', owner = NULL, lease_until = NULL WHERE key > '\xaa';
-INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), '' FROM generate_series(1, 1000) AS n`
+INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), '' FROM generate_series(1, 1000) AS n;
+INSERT INTO papers (account, kind, id, run, revision, next_at, created_at, updated_at)
+SELECT account, 'request', id, run, 1, now() + place * interval '1 s', now(), now() FROM interrupts;
+INSERT INTO audit_heads (account, seq, hash) SELECT convert_to('account ' || n, 'UTF8'), 0, decode(repeat('00', 32), 'hex') FROM generate_series(1, 1000) AS n;
+SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', array_agg('{"a":1}'::bytea)) FROM generate_series(1, 1000)`
 
 // byConstraints are the questions that foreign keys and triggers ask.
 var byConstraints = map[string]string{

@@ -52,6 +52,13 @@ SELECT p.checkpoint, p.digest, c.account, c.run, p.name, p.data FROM checkpoint_
 WHERE (p.checkpoint, p.digest) > ($1::bigint, $2) ORDER BY p.checkpoint, p.digest LIMIT $3`,
 		write: `UPDATE checkpoint_parts SET data = $4 WHERE checkpoint = $1 AND digest = $2 AND data_digest = $3`,
 	},
+	{
+		what: store.SealedPaper,
+		read: `
+SELECT 0::bigint, key, account, id, kind, body FROM papers
+WHERE body IS NOT NULL AND (key, 0::bigint) > ($2, $1::bigint) ORDER BY key LIMIT $3`,
+		write: `UPDATE papers SET body = $4 WHERE $1::bigint = 0 AND key = $2 AND sha256(body) = $3`,
+	},
 }
 
 const (

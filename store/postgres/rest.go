@@ -36,7 +36,8 @@ open AS MATERIALIZED (
     WHERE i.run_key = ` + inHand + ` AND i.account = $1 AND NOT i.applied AND i.state <> 'decided'
       AND (i.state = 'pending') <> (i.key IN (SELECT key FROM open))
     RETURNING i.id, i.state, i.place
-), asked AS (
+), moved AS (` + moveOn + ` FROM clock CROSS JOIN turned AS i WHERE i.state = 'withdrawn' AND i.id <> ALL ($13::bytea[]) AND ` + theRequest + `),
+asked AS (
     INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
     SELECT $1, o.id, run.run, run.places + o.n, o.address, o.kind, o.data, o.answer_schema, o.shown, o.action, o.timeout, clock.now,
            CASE WHEN o.timeout > 0 THEN clock.now + o.micros * interval '1 microsecond' END
@@ -79,7 +80,11 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	if len(rest.Applied) > 0 {
 		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome)
 	}
-	t.find(&rested, []any{(*string)(&status)}, restSQL, append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open)...)...)
+	said := append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open)...)
+	t.find(&rested, []any{(*string)(&status)}, restSQL, append(said, bytesOf(rest.Beside.Requests()))...)
+	if err := t.besideRun(lease.Account, rest.Beside); err != nil {
+		return "", err
+	}
 	err = s.do(ctx, "rest a run in", &t)
 	switch {
 	case violates(err, "interrupts_pkey"):

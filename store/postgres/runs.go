@@ -26,7 +26,8 @@ created AS (
     ON CONFLICT DO NOTHING
     RETURNING account, run, created_at
 )
-INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', created_at FROM created`
+INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', created_at FROM created
+RETURNING ` + changeIsMade
 
 	newestRunSQL = `
 SELECT ` + runColumns + ` FROM runs AS r
@@ -54,7 +55,8 @@ withdrawn AS (
     UPDATE interrupts SET state = 'withdrawn'
     WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending'
     RETURNING id, place
-), happened AS (SELECT count(*) + 1 AS count FROM withdrawn),
+), moved AS (` + moveOn + ` FROM clock CROSS JOIN withdrawn AS i WHERE i.id <> ALL ($3::bytea[]) AND ` + theRequest + `),
+happened AS (SELECT count(*) + 1 AS count FROM withdrawn),
 changed AS (
     UPDATE runs AS r SET status = $2::text, fence = r.fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = false,
            updated_at = clock.now, events = r.events + happened.count
@@ -78,8 +80,11 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) (store.Lease, error)
 	}
 	var t turn
 	created := false
-	t.changes(&created, createRunSQL, n.Account, n.ID, n.StateKey, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
+	t.lock(&created, createRunSQL, n.Account, n.ID, n.StateKey, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
 		n.Owner, micros(n.Lease), n.After)
+	if err := t.beside(n.Account, n.Beside); err != nil {
+		return store.Lease{}, err
+	}
 	if err := s.do(ctx, "create a run in", &t); err != nil {
 		return store.Lease{}, err
 	}
@@ -145,20 +150,25 @@ func page(limit, otherwise int) int {
 
 // Retry makes a parked run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", account, stateKey, retrySQL, account)
+	return s.changeAlive(ctx, "retry a run in", account, stateKey, store.Beside{}, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
-	return s.changeAlive(ctx, "cancel a run in", account, stateKey, cancelSQL, account, as)
+func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
+	return s.changeAlive(ctx, "cancel a run in", account, stateKey, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
 }
 
 // changeAlive changes the run of a state key that is alive, and returns it.
-func (s *Store) changeAlive(ctx context.Context, op, account, stateKey, text string, values ...any) (run store.Run, err error) {
+func (s *Store) changeAlive(
+	ctx context.Context, op, account, stateKey string, beside store.Beside, text string, values ...any,
+) (run store.Run, err error) {
 	var t turn
 	locked, changed := false, false
 	t.lock(&locked, lockAliveSQL, account, stateKey)
 	t.find(&changed, runDest(&run), text, values...)
+	if err := t.besideRun(account, beside); err != nil {
+		return store.Run{}, err
+	}
 	if err := s.do(ctx, op, &t); err != nil {
 		return store.Run{}, err
 	}

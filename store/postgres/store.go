@@ -121,6 +121,9 @@ func (s *Store) fail(ctx context.Context, op string, err error) error {
 			return told
 		}
 	}
+	if sqlState(err) == staleState {
+		return store.ErrStale
+	}
 	if s.closed.Load() {
 		return wrap(op, s.name, fmt.Errorf("%w: %v", ErrClosed, err))
 	}

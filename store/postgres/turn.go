@@ -127,6 +127,12 @@ func (t *turn) size() (size int) {
 				for _, data := range value {
 					size += len(data)
 				}
+			case []*string:
+				for _, text := range value {
+					if text != nil {
+						size += len(*text)
+					}
+				}
 			}
 		}
 	}

@@ -71,7 +71,6 @@ var forbidden = []refused{
 	{"clock before the deadline", "clock_only_after_deadline", decision(`verdict = 'expire', source = 'clock', resume = NULL`, `id = b'due'`)},
 	{"clock without a deadline", "clock_only_after_deadline", decision(`verdict = 'expire', source = 'clock', resume = NULL`, `id = b'open'`)},
 	{"person after the deadline", "others_only_before_deadline", decision(`verdict = 'reject', decided_at = 9e15`, `id = b'due'`)},
-	{"moved deadline", "cannot change", `UPDATE interrupts SET deadline = 9e15 WHERE id = b'due'`},
 
 	// I4, I11: what was never asked is decided by a policy alone, and only as an approve of what the owner is about to do.
 	{"policy that rejects", "only a policy", allowing(`b'busy', 'decided', 'policy', 'reject', b'a', b'a', 1, NULL, NULL`)},
@@ -173,13 +172,13 @@ func scene(t *testing.T) *Store {
 	accepted(t, s, say("over", "0", store.Approve, "was"))
 	over = claim(t, s, "over")
 	rest(t, s, over, []string{"was"}, "late")
-	if _, err := s.Cancel(t.Context(), "acme", "key-over", store.Cancelled); err != nil {
+	if _, err := s.Cancel(t.Context(), "acme", "key-over", store.Cancelled, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	done(t, s)
 	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
 	begin(t, s, "second")
-	rest(t, s, begin(t, s, "busy"), nil, "yes", "no", "open", "due", "gone")
+	rest(t, s, begin(t, s, "busy"), nil, "yes", "no", "open", "due", "gone", "held")
 	accepted(t, s, say("busy", "1", store.Approve, "yes"))
 	accepted(t, s, say("busy", "2", store.Reject, "no"))
 	busy := claim(t, s, "busy")
@@ -197,6 +196,7 @@ func scene(t *testing.T) *Store {
 	if _, err := s.writer.ExecContext(t.Context(), inHex(`UPDATE interrupts SET state = 'withdrawn' WHERE id = b'gone'`)); err != nil {
 		t.Fatal(err)
 	}
+	atTheDesk(t, s)
 	return s
 }
 
@@ -235,7 +235,7 @@ func done(t *testing.T, s *Store) {
 
 func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 	s := scene(t)
-	for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn) {
+	for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn, forbiddenAtTheDesk) {
 		t.Run(test.name, func(t *testing.T) {
 			tx, err := s.writer.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -266,7 +266,7 @@ func TestConstraints_NoTriggerIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := 0
-		for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn) {
+		for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn, forbiddenAtTheDesk) {
 			if !strings.Contains(trigger.text, test.refusal) { // not this one's business
 				continue
 			}

@@ -47,6 +47,9 @@ const theClock = "clock"
 
 // Decide records a decision; see [store.Runs].
 func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	if err := decision.Beside.Check(); err != nil {
+		return store.Receipt{}, err
+	}
 	return do(ctx, s, "decide in", func(t turn) (store.Receipt, error) { return t.decide(ctx, decision) })
 }
 
@@ -70,6 +73,9 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	}
 	if receipt.Result != store.Accepted {
 		return receipt, nil
+	}
+	if err := t.bring(ctx, d); err != nil {
+		return store.Receipt{}, err
 	}
 	if err := t.wake(ctx, d.Account, d.Run, store.Waiting); err != nil {
 		return store.Receipt{}, err
@@ -134,27 +140,32 @@ func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (s
 }
 
 // Expire decides what is over its deadline; see [store.Runs]. A call that finds nothing does not disturb those who write.
-func (s *Store) Expire(ctx context.Context, limit int) ([]store.Interrupt, error) {
+func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
 	const op = "expire interrupts of"
 	if due, err := s.look().due(ctx, min(limit, 1)); err != nil {
 		return nil, s.fail(ctx, op, err)
 	} else if len(due) == 0 {
 		return nil, nil
 	}
-	return do(ctx, s, op, func(t turn) ([]store.Interrupt, error) { return t.expire(ctx, limit) })
+	return do(ctx, s, op, func(t turn) ([]store.Interrupt, error) { return t.expire(ctx, limit, beside) })
 }
 
 func (t turn) due(ctx context.Context, limit int) ([]store.Interrupt, error) {
 	return list(ctx, t, scanInterrupt, dueSQL, t.now, max(limit, 0)) // to SQLite, a negative limit is none
 }
 
-func (t turn) expire(ctx context.Context, limit int) ([]store.Interrupt, error) {
+func (t turn) expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
 	due, err := t.due(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
-	for n := range due {
-		i := &due[n]
+	var expired []store.Interrupt
+	for _, i := range due {
+		if left, err := t.besideExpiry(ctx, i, beside); err != nil {
+			return nil, err
+		} else if left {
+			continue
+		}
 		if err := t.wake(ctx, i.Account, i.Run, store.Waiting); err != nil {
 			return nil, err
 		}
@@ -165,6 +176,27 @@ func (t turn) expire(ctx context.Context, limit int) ([]store.Interrupt, error) 
 			return nil, err
 		}
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, theClock, atMicro(t.now)
+		expired = append(expired, i)
 	}
-	return due, nil
+	return expired, nil
+}
+
+// besideExpiry writes what goes with an expiry. The request is read in this very transaction; another paper may be stale, and then the
+// interrupt is left for later, and holds up no other.
+func (t turn) besideExpiry(ctx context.Context, i store.Interrupt, beside func(store.Interrupt, *store.Paper) store.Beside) (left bool, err error) {
+	if beside == nil {
+		return false, nil
+	}
+	request, err := t.paper(ctx, i.Account, store.RequestPaper, i.ID)
+	if err != nil {
+		return false, err
+	}
+	with := beside(i, request)
+	if err := with.Check(); err != nil {
+		return false, err
+	}
+	if stale, err := t.stale(ctx, i.Account, with.Papers); err != nil || stale {
+		return stale, err
+	}
+	return false, t.beside(ctx, i.Account, with)
 }

@@ -36,6 +36,9 @@ WHERE account = ?1 AND run = ?2 AND state IN ('started', 'indeterminate') LIMIT 
 
 // Begin writes down that an effect is about to happen; see [store.Runs].
 func (s *Store) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (line store.Effect, begun bool, err error) {
+	if err := effect.Beside.Check(); err != nil {
+		return store.Effect{}, false, err
+	}
 	line, err = do(ctx, s, "begin an effect in", func(t turn) (line store.Effect, err error) {
 		line, begun, err = t.begin(ctx, lease, effect)
 		return line, err
@@ -54,8 +57,9 @@ func (t turn) begin(ctx context.Context, lease store.Lease, n store.NewEffect) (
 		if err := t.allow(ctx, lease, n); err != nil {
 			return store.Effect{}, false, err
 		}
-		n.Allowed = nil // that is in the interrupt
 	}
+	beside := n.Beside
+	n.Allowed, n.Beside = nil, store.Beside{} // the one is in the interrupt, the other is written below
 	there, err := t.find(ctx, effectDest(&line), effectSQL, lease.Account, n.Interrupt, n.Number)
 	switch {
 	case err != nil:
@@ -71,6 +75,9 @@ func (t turn) begin(ctx context.Context, lease store.Lease, n store.NewEffect) (
 	}
 	if err == nil {
 		err = t.note(ctx, lease.Account, lease.Run, store.EventEffectBegun, n.Interrupt)
+	}
+	if err == nil {
+		err = t.beside(ctx, lease.Account, beside)
 	}
 	if err != nil {
 		return store.Effect{}, false, err
@@ -101,6 +108,9 @@ func (t turn) allow(ctx context.Context, lease store.Lease, n store.NewEffect) e
 
 // End writes down how an effect ended; see [store.Runs].
 func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
+	if err := end.Beside.Check(); err != nil {
+		return err
+	}
 	_, err := do(ctx, s, "end an effect in", func(t turn) (struct{}, error) { return struct{}{}, t.end(ctx, end) })
 	return err
 }
@@ -120,6 +130,9 @@ func (t turn) end(ctx context.Context, end store.EffectEnd) error {
 		return err
 	}
 	if err := t.note(ctx, line.Account, line.Run, store.EventEffectEnded, line.Interrupt); err != nil {
+		return err
+	}
+	if err := t.beside(ctx, end.Account, end.Beside); err != nil {
 		return err
 	}
 	if doubt, err := t.exists(ctx, inDoubtSQL, line.Account, line.Run); err != nil || doubt {

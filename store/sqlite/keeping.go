@@ -64,7 +64,7 @@ func (t turn) forget(ctx context.Context, account, run string) error {
 	case status.Alive():
 		return store.ErrAlive
 	}
-	for _, text := range []string{forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, removeSQL, forgetRunSQL} {
+	for _, text := range []string{forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetPapersSQL, removeSQL, forgetRunSQL} {
 		if _, err := t.exec(ctx, text, account, run); err != nil {
 			return err
 		}
@@ -93,6 +93,9 @@ func (t turn) history(ctx context.Context, account, run string) (h store.History
 	}
 	if err == nil {
 		h.Events, err = list(ctx, t, scanEvent, eventsSQL, account, run, 0, -1)
+	}
+	if err == nil {
+		h.Papers, err = list(ctx, t, scanPaper, papersOfSQL, account, run)
 	}
 	if err != nil {
 		return store.History{}, err

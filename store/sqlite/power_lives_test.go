@@ -39,7 +39,7 @@ func (p powerStep) says(ctx context.Context, b *powerBook) (says string, unknown
 type powerLife func(run string) []powerStep
 
 // powerLives have every write of the port in them.
-var powerLives = []powerLife{approvedLife, rejectedLife, expiredLife, doubtfulLife, releasedLife, parkedLife, keptLife}
+var powerLives = []powerLife{approvedLife, rejectedLife, expiredLife, doubtfulLife, releasedLife, parkedLife, keptLife, deskLife}
 
 // livesInOrder is a life of each kind, with a restart now and then.
 func livesInOrder() (steps []powerStep) {
@@ -126,7 +126,7 @@ func expiredLife(run string) []powerStep {
 		createStep(run, 0),
 		restStep(run, 1, due),
 		{"Expire", func(ctx context.Context, b *powerBook) (string, error) {
-			expired, err := b.Expire(ctx, 10)
+			expired, err := b.Expire(ctx, 10, func(i store.Interrupt, _ *store.Paper) store.Beside { return recording("expired", i.ID) })
 			return fmt.Sprint(len(expired), " expired"), err
 		}, "0 expired"},
 		claimStep(run),
@@ -207,6 +207,50 @@ func keptLife(run string) []powerStep {
 			return b.Vacuum(ctx)
 		}),
 	}
+}
+
+// deskLife has a request before people, and a line in the log for everything that happens.
+func deskLife(run string) []powerStep {
+	ask := run + "/ask"
+	created := newRun(run)
+	created.Beside = recording("created", run)
+	rested := asking(nil, ask, run+"/withdrawn")
+	rested.Beside = recording("asked", run, requestOf(run, ask, 0), requestOf(run, run+"/withdrawn", 0))
+	decided := say(run, run+"/1", store.Approve, ask)
+	decided.Beside = recording("decided", run, requestOf(run, ask, 2))
+	effect, end := approved(ask), store.EffectEnd{Account: "acme", Interrupt: ask, Number: 1, State: store.Succeeded, Beside: recording("ended", run)}
+	effect.Beside = recording("begun", run)
+	extended := requestOf(run, ask, 1)
+	extended.Deadline = powerTime(1_000_000)
+	return []powerStep{
+		{"Create", func(ctx context.Context, b *powerBook) (string, error) {
+			lease, err := b.Create(ctx, created)
+			return fmt.Sprint("fence ", lease.Fence), err
+		}, store.ErrExists.Error()},
+		restStep(run, 1, rested),
+		doStep("Amend", store.ErrStale.Error(), func(ctx context.Context, b *powerBook) error {
+			return b.Amend(ctx, "acme", recording("viewed", run, extended, store.PaperChange{Kind: "notice", ID: run, Next: powerTime(1)}))
+		}),
+		decideStep(decided),
+		claimStep(run),
+		beginStep(run, 2, effect),
+		doStep("End", same, func(ctx context.Context, b *powerBook) error { return b.End(ctx, end) }),
+		{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
+			ended, err := b.Cancel(ctx, "acme", "key-"+run, store.Cancelled, recording("cancelled", run))
+			return string(ended.Status), err
+		}, store.ErrNotFound.Error()},
+		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
+	}
+}
+
+// recording is a line for the log, and papers.
+func recording(act, of string, papers ...store.PaperChange) store.Beside {
+	return store.Beside{Papers: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q,"of":%q}`, act, of)}}
+}
+
+// requestOf is a change of a request.
+func requestOf(run, ask string, base int64) store.PaperChange {
+	return store.PaperChange{Kind: store.RequestPaper, ID: ask, Run: run, Base: base, Body: bulk(ask, 400), Facts: []byte(`{"n":1}`), Next: powerTime(100)}
 }
 
 // resealOnce seals anew what keptLife keeps.
@@ -300,15 +344,15 @@ func endStep(ask string, state store.EffectState) powerStep {
 
 func cancelStep(run string, as store.Status) powerStep {
 	return powerStep{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
-		ended, err := b.Cancel(ctx, "acme", "key-"+run, as)
+		ended, err := b.Cancel(ctx, "acme", "key-"+run, as, store.Beside{})
 		return string(ended.Status), err
 	}, store.ErrNotFound.Error()}
 }
 
 // portReads are the methods of the port that write nothing. Fenced only returns what saves.
 var portReads = []string{
-	"Asked", "Credential", "Credentials", "Events", "Feed", "Fenced", "Finished", "Get", "History", "Interrupts", "List", "Load", "Now",
-	"Pending", "Question", "Resumed", "Size", "Watch",
+	"Asked", "AuditHead", "AuditLines", "Credential", "Credentials", "Due", "Events", "Feed", "Fenced", "Finished", "Get", "History",
+	"Interrupts", "List", "Load", "Now", "Paper", "Papers", "Pending", "Question", "Resumed", "Size", "Watch",
 }
 
 // Whoever adds a method to the port that writes adds it to a life, or nobody knows what a power loss does to it.

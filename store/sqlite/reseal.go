@@ -33,6 +33,7 @@ var vaults = []vault{
 	newVault(store.SealedAnswer, "interrupts", "answer", "account, id, x''", "account", "id"),
 	newVault(store.SealedReceipt, "effects", "receipt", "account, interrupt, x''", "account", "interrupt", "number"),
 	newVault(store.SealedOnce, "once", "value", "x'', name, x''", "name"),
+	newVault(store.SealedPaper, "papers", "body", "account, id, kind", "account", "kind", "id"),
 }
 
 // newVault makes the statements for a column. They go by the primary key, because a row keeps that: a full vacuum may give it
@@ -63,7 +64,7 @@ type keptValue struct {
 
 type resealPlace struct {
 	vault int
-	key   []any // bytes, and numbers; nil is the beginning
+	key   []any // bytes, words and numbers; nil is the beginning
 }
 
 // Reseal hands sealed values to a function, and keeps what that returns; see [store.Keeping]. The function is called outside of any
@@ -127,8 +128,11 @@ func (v vault) scan(row scanner, vault int) (value keptValue, err error) {
 	}
 	err = row.Scan(dest...)
 	for n, part := range value.place.key {
-		if part == nil { // the driver's word for an empty blob
+		switch part := part.(type) {
+		case nil: // the driver's word for an empty blob
 			value.place.key[n] = []byte{}
+		case string:
+			value.place.key[n] = word(part)
 		}
 	}
 	return value, err
@@ -157,6 +161,8 @@ func (p resealPlace) String() string {
 			words = append(words, strconv.FormatInt(part, 10))
 		case []byte:
 			words = append(words, "x"+hex.EncodeToString(part))
+		case word:
+			words = append(words, "t"+hex.EncodeToString([]byte(part)))
 		}
 	}
 	return strings.Join(words, ".")
@@ -172,12 +178,17 @@ func parsePlace(cursor string) (place resealPlace, err error) {
 	if err != nil || place.vault < 0 || place.vault >= len(vaults) || len(words)-1 != vaults[place.vault].keys {
 		return resealPlace{}, store.ErrKey
 	}
-	for _, word := range words[1:] {
+	for _, text := range words[1:] {
 		var part any
-		if text, ok := strings.CutPrefix(word, "x"); ok {
-			part, err = hex.DecodeString(text)
-		} else {
-			part, err = strconv.ParseInt(word, 10, 64)
+		switch text[:min(1, len(text))] {
+		case "x":
+			part, err = hex.DecodeString(text[1:])
+		case "t":
+			var decoded []byte
+			decoded, err = hex.DecodeString(text[1:])
+			part = word(decoded)
+		default:
+			part, err = strconv.ParseInt(text, 10, 64)
 		}
 		if err != nil {
 			return resealPlace{}, store.ErrKey

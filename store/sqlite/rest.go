@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -47,6 +48,9 @@ WHERE i.account = ?1 AND i.run = ?2 ORDER BY i.place`
 
 // Rest gives a run back; see [store.Runs].
 func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	if err := rest.Beside.Check(); err != nil {
+		return "", err
+	}
 	return do(ctx, s, "rest a run in", func(t turn) (store.Status, error) { return t.rest(ctx, lease, rest) })
 }
 
@@ -59,7 +63,7 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 			return "", err
 		}
 	}
-	if err := t.show(ctx, lease, rest.Open); err != nil {
+	if err := t.show(ctx, lease, rest.Open, rest.Beside.Requests()); err != nil {
 		return "", err
 	}
 	status, err := t.awake(ctx, lease, rest.Status)
@@ -69,7 +73,10 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 	if _, err = t.exec(ctx, restSQL, lease.Account, lease.Run, status, rest.Outcome, t.now); err != nil {
 		return "", err
 	}
-	return status, t.note(ctx, lease.Account, lease.Run, store.EventKind(rest.Status), "")
+	if err := t.note(ctx, lease.Account, lease.Run, store.EventKind(rest.Status), ""); err != nil {
+		return "", err
+	}
+	return status, t.beside(ctx, lease.Account, rest.Beside)
 }
 
 // awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and
@@ -102,8 +109,8 @@ func (t turn) apply(ctx context.Context, lease store.Lease, id string, outcome [
 	return err
 }
 
-// show makes what is asked visible, and withdraws what is asked no longer.
-func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInterrupt) error {
+// show makes what is asked visible, and withdraws what is asked no longer. changed are requests that are changed with it.
+func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInterrupt, changed []string) error {
 	still := make(map[string]bool, len(open))
 	for _, n := range open {
 		still[n.ID] = true
@@ -122,6 +129,11 @@ func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInter
 		}
 		if _, err := t.exec(ctx, setStateSQL, lease.Account, i.id, state); err != nil {
 			return err
+		}
+		if state == store.Withdrawn && !slices.Contains(changed, i.id) {
+			if _, err := t.exec(ctx, moveOnSQL, lease.Account, i.id, t.now); err != nil {
+				return err
+			}
 		}
 		if err := t.note(ctx, lease.Account, lease.Run, event, i.id); err != nil {
 			return err

@@ -48,6 +48,9 @@ RETURNING ` + runColumns
 
 // Create begins a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	if err := run.Beside.Check(); err != nil {
+		return store.Lease{}, err
+	}
 	return do(ctx, s, "create a run in", func(t turn) (store.Lease, error) { return t.create(ctx, run) })
 }
 
@@ -70,6 +73,9 @@ func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 		n.Owner, t.now+micros(n.Lease), t.now)
 	if err == nil {
 		err = t.note(ctx, n.Account, n.ID, store.EventCreated, "")
+	}
+	if err == nil {
+		err = t.beside(ctx, n.Account, n.Beside)
 	}
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, err
 }
@@ -122,22 +128,28 @@ func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status) (store.Run, error) {
-	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, stateKey, as) })
+func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
+	if err := beside.Check(); err != nil {
+		return store.Run{}, err
+	}
+	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, stateKey, as, beside) })
 }
 
-func (t turn) cancel(ctx context.Context, account, stateKey string, as store.Status) (run store.Run, err error) {
+func (t turn) cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (run store.Run, err error) {
 	id, err := t.aliveRun(ctx, account, stateKey)
 	if err != nil {
 		return store.Run{}, err
 	}
-	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil); err != nil {
+	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil, beside.Requests()); err != nil {
 		return store.Run{}, err
 	}
 	if _, err = t.find(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now); err != nil {
 		return store.Run{}, err
 	}
-	return run, t.note(ctx, account, id, store.EventKind(as), "")
+	if err := t.note(ctx, account, id, store.EventKind(as), ""); err != nil {
+		return store.Run{}, err
+	}
+	return run, t.beside(ctx, account, beside)
 }
 
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way.

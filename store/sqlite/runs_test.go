@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -90,13 +91,13 @@ func oddRun(t *testing.T, s *Store, account, a, b string) {
 		t.Fatal(work, err)
 	}
 	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
-	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || !begun || line.NewEffect != effect {
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || !begun || !reflect.DeepEqual(line.NewEffect, effect) {
 		t.Fatal(line, begun, err)
 	}
 	if err := s.End(ctx, store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}); err != nil {
 		t.Fatal(err)
 	}
-	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || begun || line.Error != a || line.NewEffect != effect {
+	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || begun || line.Error != a || !reflect.DeepEqual(line.NewEffect, effect) {
 		t.Fatal(line, begun, err)
 	}
 }

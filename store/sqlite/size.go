@@ -17,7 +17,7 @@ SELECT page_count * page_size, freelist_count * page_size FROM pragma_page_count
 )
 
 // tables are those that grow.
-var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials"}
+var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit"}
 
 // Size says how much there is; see [store.Keeping]. To count the rows, it reads an index of each table: not for every minute. What
 // waits in the write-ahead log to be moved into the file is counted as if it were there.

@@ -21,6 +21,7 @@ var (
 		eventsSQL, feedSQL, lastEventSQL,
 		finishedSQL, runSQL, resumesOfSQL, effectsOfSQL, onceSQL,
 		pendingAskedSQL, askedSQL, questionSQL, countPendingSQL, credentialSQL, credentialsOfSQL,
+		paperSQL, papersSQL, papersOfKindSQL, papersOfSQL, duePapersSQL, auditHeadSQL, auditLinesSQL,
 	}
 	writerSQL = []string{
 		createSQL, advanceSQL, putSQL, dropSQL, removeSQL,
@@ -33,6 +34,7 @@ var (
 		statusSQL, forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetRunSQL, onceSQL, keepOnceSQL,
 		beginResealSQL, endResealSQL,
 		credentialExistsSQL, credentialHereSQL, addCredentialSQL, revokeCredentialSQL,
+		paperSQL, paperExistsSQL, addPaperSQL, amendSQL, moveOnSQL, moveDeadlineSQL, forgetPapersSQL, auditHeadSQL, recordLineSQL,
 	}
 )
 

@@ -16,7 +16,7 @@ func testAsked(t *testing.T, h *house) {
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
 	h.gets(approve("r1", "1", "b"), store.Accepted)
-	_, err := h.store.Cancel(h.ctx(), "acme", "key-r3", store.Cancelled)
+	_, err := h.store.Cancel(h.ctx(), "acme", "key-r3", store.Cancelled, store.Beside{})
 	h.must(err)
 	ids := func(filter store.AskedFilter) (all []string) {
 		for {

@@ -156,12 +156,12 @@ func (m *twins) end() {
 
 func (m *twins) expire() {
 	limit := rapid.IntRange(0, 3).Draw(m.T, "limit")
-	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), limit) })
+	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), limit, nil) })
 }
 
 func (m *twins) cancel() {
 	account, key, as := m.account(), m.stateKey(), pick(m, "as", store.Cancelled, store.Superseded)
-	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, key, as) })
+	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, key, as, store.Beside{}) })
 }
 
 func (m *twins) renew() {

@@ -232,7 +232,7 @@ func testCreateRun(t *testing.T, d *desk) {
 
 func testGenerations(t *testing.T, d *desk) {
 	d.waiting("r", "i")
-	_, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Superseded)
+	_, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Superseded, store.Beside{})
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"

@@ -268,7 +268,7 @@ func testExpiry(t *testing.T, d *desk) {
 	d.later(10 * time.Millisecond)
 	total := 0
 	for range 3 {
-		expired, err := d.runs.Expire(d.ctx(), 1)
+		expired, err := d.runs.Expire(d.ctx(), 1, nil)
 		d.must(err)
 		total += len(expired)
 		for _, i := range expired {
@@ -297,7 +297,7 @@ func testCancelRun(t *testing.T, d *desk) {
 	d.waiting("r", "i1", "i2")
 	d.gets(approve("r", "1", "i1"), store.Accepted)
 	lease := d.claimed("w", "r").Lease
-	run, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled)
+	run, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled, store.Beside{})
 	d.must(err)
 	if run.Status != store.Cancelled || run.Fence <= lease.Fence {
 		t.Errorf("cancelled: %+v", run)
@@ -308,7 +308,7 @@ func testCancelRun(t *testing.T, d *desk) {
 	if work := d.claim("w"); work != nil {
 		t.Errorf("claimed %+v, which is over", work)
 	}
-	_, err = d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled)
+	_, err = d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled, store.Beside{})
 	d.wants(err, store.ErrNotFound)
 }
 
@@ -319,7 +319,7 @@ func testRunAccounts(t *testing.T, d *desk) {
 	d.gets(foreign, store.Unknown)
 	_, err := d.runs.Get(d.ctx(), "other", "key-r")
 	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Cancel(d.ctx(), "other", "key-r", store.Cancelled)
+	_, err = d.runs.Cancel(d.ctx(), "other", "key-r", store.Cancelled, store.Beside{})
 	d.wants(err, store.ErrNotFound)
 	list, err := d.runs.Interrupts(d.ctx(), "other", "r")
 	if err != nil || len(list) > 0 {

@@ -178,13 +178,16 @@ func testWatch(t *testing.T, h *house) {
 		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "key-r"); h.must(err) }},
 		{"Expire", func() {
 			h.later(2 * time.Millisecond)
-			expired, err := h.store.Expire(h.ctx(), 1)
+			expired, err := h.store.Expire(h.ctx(), 1, nil)
 			h.must(err)
 			if len(expired) != 1 {
 				t.Errorf("%d expired", len(expired))
 			}
 		}},
-		{"Cancel", func() { _, err := h.store.Cancel(h.ctx(), "acme", "key-r", store.Cancelled); h.must(err) }},
+		{"Cancel", func() {
+			_, err := h.store.Cancel(h.ctx(), "acme", "key-r", store.Cancelled, store.Beside{})
+			h.must(err)
+		}},
 	} {
 		// When the hint at another run is here, those at this one are read: the next is from the step.
 		mark := fmt.Sprint("mark", n)

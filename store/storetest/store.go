@@ -39,6 +39,18 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
 
+		{"Papers_AreMadeAndChangedByRevision", testPapers},
+		{"Papers_AllOrNoneOfWhatIsStale", testPapersStale},
+		{"Due_TheLongestWaitingFirst", testPapersDue},
+		{"I12_EveryChangeBringsItsLine", testBeside},
+		{"I12_NoChangeWithoutItsLine", testBesideStale},
+		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
+		{"Expire_TogetherWithTheRequest", testExpireBeside},
+		{"I10_ADeadlineMovesWithItsRequest", testDeadlineMoves},
+		{"Forget_ThePapersOfARun", testPapersOfARun},
+		{"Concurrent_PapersAndTheirLog", testPapersRace},
+		{"I8_PapersStayInTheirAccount", testI8Papers},
+
 		{"Finished_TheLongestOverFirst", testFinished},
 		{"Forget_LeavesNothingOfARun", testForget},
 		{"Forget_LeavesEverythingOfOthers", testForgetOthers},

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// atOnce looks at what is otherwise looked at with the commit.
+const atOnce = `SET CONSTRAINTS ALL IMMEDIATE; `
+
+// forbiddenAtTheDesk are writes that would spoil what people have before them, or the log of what was done.
+var forbiddenAtTheDesk = []forbiddenWrite{
+	// The revision of a paper is its lock.
+	{"paper that begins later", "made with revision 1", paper(`'new', 2`)},
+	{"second paper of one name", "papers_pkey", paper(`'g', 1`)},
+	{"paper without a name", "papers_id_check", paper(`'', 1`)},
+	{"paper without a kind", "papers_kind_check", `UPDATE papers SET kind = '' WHERE false; ` +
+		`INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('new', 1, 'acme', '', '', now(), now())`},
+	{"paper of another run", "paper is cannot change", `UPDATE papers SET run = 'second', revision = revision + 1 WHERE id = 'due'`},
+	{"paper under another name", "paper is cannot change", `UPDATE papers SET id = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"paper of another account", "paper is cannot change", `UPDATE papers SET account = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"paper that changes under its revision", "with its revision", `UPDATE papers SET facts = '{}' WHERE id = 'g'`},
+	{"paper that is due under its revision", "with its revision", `UPDATE papers SET next_at = now() WHERE id = 'g'`},
+	{"paper that is lost under its revision", "with its revision", `UPDATE papers SET body = NULL WHERE id = 'due'`},
+	{"paper that leaves a revision out", "with its revision", `UPDATE papers SET revision = revision + 2 WHERE id = 'g'`},
+	{"paper that goes back", "with its revision", `UPDATE papers SET revision = revision - 1 WHERE id = 'due'`},
+	{"deleted paper of a run that is alive", "run is alive", `DELETE FROM papers WHERE id = 'due'`},
+	{"deleted paper of no run", "belongs to none", `DELETE FROM papers WHERE id = 'g'`},
+
+	// What people have before them is decided as it is, and in time.
+	{"decision without its request", "request was not changed", atOnce + decision(`due`, `verdict`, `'reject'`)},
+	{"deadline that moves after the decision", "deadline to move", `UPDATE interrupts SET deadline = 'infinity' WHERE id = 'no'`},
+	{"deadline that goes", "deadline to move", `UPDATE interrupts SET deadline = NULL WHERE id = 'due'`},
+
+	// I12: the chain.
+	{"line with a gap before it", "names the one before", `INSERT INTO audit (account, seq, raw) SELECT account, seq + 2, chain_link(seq + 1, hash) FROM audit_heads`},
+	{"line that names another one", "names the one before", `INSERT INTO audit (account, seq, raw) SELECT account, seq + 1, chain_link(seq, sha256(hash)) FROM audit_heads`},
+	{"second line of a number", "audit_pkey", `INSERT INTO audit (account, seq, raw) SELECT account, seq, chain_link(seq, hash) FROM audit_heads`},
+	{"changed line", "recorded cannot change", `UPDATE audit SET raw = '{}'`},
+	{"deleted line", "recorded is kept", `DELETE FROM audit`},
+	{"log that is emptied", "recorded is kept", `TRUNCATE audit`},
+	{"head without a line", "its last line", `UPDATE audit_heads SET seq = seq + 1`},
+	{"head that goes back", "its last line", `UPDATE audit_heads SET seq = seq - 1`},
+	{"head of something else", "its last line", `INSERT INTO audit (account, seq, raw) SELECT account, seq + 1, chain_link(seq, hash) FROM audit_heads;
+		UPDATE audit_heads SET hash = sha256(hash)`},
+	{"head of a log that begins elsewhere", "begins at its beginning", `INSERT INTO audit_heads (account, seq, hash) VALUES ('new', 1, sha256('x'))`},
+	{"head without a hash", "audit_heads_hash_check", `INSERT INTO audit_heads (account, seq, hash) VALUES ('new', 0, '')`},
+	{"deleted head", "recorded is kept", `DELETE FROM audit_heads`},
+	{"heads that are emptied", "recorded is kept", `TRUNCATE audit_heads`},
+}
+
+// allowedAtTheDesk are the same writes without what is wrong with them.
+var allowedAtTheDesk = map[string]string{
+	"paper":                     paper(`'new', 1`),
+	"changed paper":             `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
+	"other bytes of a paper":    `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
+	"paper of nobody's run":     `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
+	"decision with its request": atOnce + `UPDATE papers SET revision = revision + 1 WHERE id = 'due'; ` + decision(`due`, `verdict`, `'reject'`),
+	"expiry without a change":   atOnce + decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),
+	"moved deadline":            `UPDATE interrupts SET deadline = 'infinity' WHERE id = 'due'`,
+	"next line":                 `INSERT INTO audit (account, seq, raw) SELECT account, seq + 1, chain_link(seq, hash) FROM audit_heads`,
+	"head of a new log":         `INSERT INTO audit_heads (account, seq, hash) VALUES ('new', 0, decode(repeat('00', 32), 'hex'))`,
+}
+
+func paper(values string) string {
+	return `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES (` + values + `, 'acme', 'grant', '', now(), now())`
+}
+
+// atTheDesk puts the request of a question before people, and a paper that belongs to no run.
+func atTheDesk(t *testing.T, s *Store) {
+	t.Helper()
+	for range 2 {
+		if err := s.Amend(t.Context(), "acme", store.Beside{
+			Papers: []store.PaperChange{{Kind: store.RequestPaper, ID: "due", Run: "busy", Base: revision(t, s, store.RequestPaper, "due"), Body: []byte("sealed")}},
+			Audit:  [][]byte{[]byte(`{"type":"viewed"}`)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "g"}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// revision is that of a paper; 0 if there is none.
+func revision(t testing.TB, s *Store, kind store.PaperKind, id string) int64 {
+	t.Helper()
+	p, err := s.Paper(t.Context(), "acme", kind, id)
+	if err != nil && err != store.ErrNotFound {
+		t.Fatal(err)
+	}
+	return p.Revision
+}

@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Version returns how many migrations the schema has, and the names of all that this build knows. It changes nothing, and needs no right to.
+// A schema that is not there has none; one that is not ours, or newer than this build, is the error that [Open] would return.
+func Version(ctx context.Context, connString string, config Config) (applied int, known []string, err error) {
+	steps, err := migrations()
+	if err != nil {
+		return 0, nil, wrap("look at", "database", err)
+	}
+	for _, step := range steps {
+		known = append(known, step.name)
+	}
+	config = config.withDefaults()
+	if err := config.check(); err != nil {
+		return 0, nil, wrap("look at", "database", err)
+	}
+	settings, err := poolConfig(connString, config)
+	if err != nil {
+		return 0, nil, wrap("look at", "database", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, settings)
+	if err != nil {
+		return 0, nil, wrap("look at", "database", err)
+	}
+	defer pool.Close()
+	found, err := inspect(ctx, pool, config.Schema, steps)
+	if err != nil {
+		name := cmp.Or(settings.ConnConfig.Database, settings.ConnConfig.User) + "." + config.Schema
+		return 0, nil, wrap("look at", name, withContext(ctx, err))
+	}
+	return found.applied, known, nil
+}

@@ -1,0 +1,172 @@
+// Package audittest says in tests what an implementation of an audit log must do.
+//
+//	func TestLog(t *testing.T) {
+//		audittest.Log(t, func(t *testing.T) audittest.Subject {
+//			s := openStore(t)
+//			return audittest.Subject{Log: s, Append: s.AppendAudit, Tamper: s.overwriteRows}
+//		})
+//	}
+package audittest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+)
+
+// Subject is a log under test.
+type Subject struct {
+	Log audit.Log
+	// Append appends a record in a transaction of its own, as the store does it in those of what it records. Time and nonce may be the store's own;
+	// what the record says may not.
+	Append func(ctx context.Context, account string, r audit.Record) error
+	// Tamper replaces the stored records of an account behind the back of the log: rows[i] as number i+1, and no others. Head, hashes and checkpoints
+	// stay. It is what somebody with the password of the database could do.
+	Tamper func(t testing.TB, account string, rows [][]byte)
+}
+
+// Log tests an implementation of [audit.Log]. open is called once per test and returns an empty log; what has to be closed is registered with
+// t.Cleanup.
+func Log(t *testing.T, open func(t *testing.T) Subject) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
+// cases take a testing.TB, so that a test can see them fail.
+var cases = []struct {
+	name string
+	run  func(t testing.TB, s Subject)
+}{
+	{"Empty_IsNoError", testEmpty},
+	{"Append_KeepsWhatTheReferenceKeeps", testReference},
+	{"Append_ARefusedRecordLeavesNothing", testRefused},
+	{"Append_ACancelledOneLeavesNothing", testCancelled},
+	{"I12_AppendsAtOnceMakeOneChain", testConcurrent},
+	{"Records_Ranges", testRanges},
+	{"Records_StopAnywhereAndReadAgain", testStop},
+	{"I8_AccountsAreApart", testAccounts},
+	{"Checkpoints_BySizeAndOnce", testCheckpoints},
+	{"Hashes_UnknownIsNotFound", testHashes},
+	{"Proofs_HoldForEveryRecord", testProofs},
+	{"Verify_WhileItGrows", testGrowing},
+	{"Tamper_AnyByteIsFound", testBytes},
+	{"Tamper_AnyOrderIsFound", testOrder},
+	{"Tamper_AnyCutIsFound", testCut},
+}
+
+var start = time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
+
+// names are such as databases and encoders like to change.
+var names = []string{"alice", `"quoted"`, `back\slash`, "<b>&amp;", "\u2028", "äöü", "🎼", "%d ' ; --", "\ufffd", "trailing ", "\x7f", `\u0061`, "\x00nul"}
+
+// record makes the i-th record of a test. But for its nonce it is the same whenever it is made.
+func record(i int) audit.Record {
+	name := names[i%len(names)]
+	return audit.New(start.Add(time.Duration(i)*time.Millisecond), audit.Actor{Principal: name, Kind: audit.Person},
+		audit.Place{Run: "run_1", Interrupt: fmt.Sprint("int_", i)}, audit.Delegated{To: name})
+}
+
+func fill(t testing.TB, s Subject, account string, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if err := s.Append(t.Context(), account, record(i)); err != nil {
+			t.Fatalf("append record %d: %v", i+1, err)
+		}
+	}
+}
+
+func rows(t testing.TB, log audit.Log, account string, from, to int64) [][]byte {
+	t.Helper()
+	all := [][]byte{}
+	for raw, err := range log.Records(t.Context(), account, from, to) {
+		if err != nil {
+			t.Fatalf("records %d to %d: %v", from, to, err)
+		}
+		all = append(all, bytes.Clone(raw))
+	}
+	return all
+}
+
+func head(t testing.TB, log audit.Log, account string) audit.Head {
+	t.Helper()
+	h, err := log.Head(t.Context(), account)
+	if err != nil {
+		t.Fatalf("head: %v", err)
+	}
+	return h
+}
+
+// reference is a log with the same first n records in memory. What these say and how they are written is checked on the way.
+func reference(t testing.TB, s Subject, account string, n int) *audit.Memory {
+	t.Helper()
+	m := new(audit.Memory)
+	stored := rows(t, s.Log, account, 0, 0)
+	if len(stored) < n {
+		t.Fatalf("%d records; want %d", len(stored), n)
+	}
+	for i, raw := range stored[:n] {
+		r, err := audit.Parse(raw)
+		if err != nil {
+			t.Fatalf("record %d is %q: %v", i+1, raw, err)
+		}
+		if want := record(i); r.Account != account || r.Actor != want.Actor || r.Place != want.Place || r.Body != want.Body {
+			t.Errorf("record %d of %q says %q; want %+v, %+v, %+v", i+1, account, raw, want.Actor, want.Place, want.Body)
+		}
+		entry, err := m.Append(t.Context(), account, r)
+		if err != nil || !bytes.Equal(entry.Raw, raw) {
+			t.Errorf("record %d is\n%q; want, byte for byte,\n%q, %v", i+1, raw, entry.Raw, err)
+		}
+	}
+	return m
+}
+
+// same compares a log of n records with the reference.
+func same(t testing.TB, s Subject, account string, n int) {
+	t.Helper()
+	want := reference(t, s, account, n)
+	if got := rows(t, s.Log, account, 0, 0); len(got) != n {
+		t.Errorf("%d records; want %d", len(got), n)
+	}
+	h := head(t, want, account)
+	if got := head(t, s.Log, account); !got.Is(h) {
+		t.Errorf("the head is %+v; want %+v", got, h)
+	}
+	count := 2*n - bits.OnesCount(uint(n)) // so many nodes have the complete subtrees together
+	for i := range int64(count) {
+		a, err := s.Log.Hashes(t.Context(), account, []int64{i})
+		b, err2 := want.Hashes(t.Context(), account, []int64{i})
+		if err != nil || err2 != nil || !slices.Equal(a, b) {
+			t.Fatalf("hash %d is %v, %v; want %v, %v", i, a, err, b, err2)
+		}
+	}
+}
+
+// sign makes a checkpoint and returns the trust in it.
+func sign(t testing.TB, s Subject, account string) (audit.Checkpoint, audit.Trust) {
+	t.Helper()
+	key := audit.NewKey()
+	c, err := audit.MakeCheckpoint(t.Context(), s.Log, account, key)
+	if err != nil {
+		t.Fatalf("make a checkpoint: %v", err)
+	}
+	trust, err := key.Trust(c.Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, trust
+}
+
+func verify(t testing.TB, s Subject, account string, trust audit.Trust) error {
+	t.Helper()
+	_, err := audit.Verify(t.Context(), s.Log, account, audit.Against{Trust: trust}, io.Discard)
+	return err
+}

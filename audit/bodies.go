@@ -1,0 +1,293 @@
+package audit
+
+// The life of a request.
+type (
+	// Asked says that a question became visible.
+	Asked struct {
+		Kind     string `json:"kind"`
+		Action   Action `json:"action,omitzero"`
+		Question Digest `json:"question,omitzero"`
+		Need     []Need `json:"need,omitempty"`
+		Ruling   Ruling `json:"ruling,omitzero"`
+		Route    string `json:"route,omitempty"`
+		Deadline Moment `json:"deadline,omitzero"`
+	}
+
+	// Delivered says what became of one copy of a request on a channel.
+	Delivered struct {
+		Surface  string        `json:"surface"`
+		Copy     string        `json:"copy"`
+		State    DeliveryState `json:"state"`
+		Attempt  int           `json:"attempt,omitempty"`
+		Error    string        `json:"error,omitempty"` // a code
+		Rendered Digest        `json:"rendered,omitzero"`
+		Clipped  bool          `json:"clipped,omitempty"`
+	}
+
+	// Viewed says that somebody opened a request.
+	Viewed struct {
+		Shown Shown `json:"shown"`
+	}
+
+	// Claimed says that somebody works on a request.
+	Claimed struct {
+		Until Moment `json:"until,omitzero"`
+	}
+
+	// Released says that whoever claimed a request gave it back.
+	Released struct {
+		Why string `json:"why,omitempty"` // a code
+	}
+
+	// Escalated says that a request went to others, by somebody's wish or by its route.
+	Escalated struct {
+		To     []string `json:"to"`
+		Step   string   `json:"step,omitempty"`
+		Reason Digest   `json:"reason,omitzero"`
+	}
+
+	// Delegated says that a request went from one person to another.
+	Delegated struct {
+		To     string `json:"to"`
+		Reason Digest `json:"reason,omitzero"`
+	}
+
+	// Snoozed says that somebody wants to be asked later.
+	Snoozed struct {
+		Until Moment `json:"until"`
+	}
+
+	// Commented says that somebody said something.
+	Commented struct {
+		Text Digest `json:"text"`
+	}
+
+	// Decided is somebody's word on a request, and all that it rests on.
+	Decided struct {
+		Verb Verb `json:"verb"`
+		// Settles says that the request is over with this word; with a quorum the first ones do not.
+		Settles bool   `json:"settles"`
+		Action  Action `json:"action,omitzero"`
+		// Edited is the digest of the arguments after an edit; Action has them as they were asked about.
+		Edited Digest `json:"edited,omitzero"`
+		Answer Digest `json:"answer,omitzero"`
+		Reason Digest `json:"reason,omitzero"`
+		Shown  Shown  `json:"shown"`
+		// Groups are those for which the word counts, as the actor was a member at that time.
+		Groups   []string `json:"groups,omitempty"`
+		Quorum   Quorum   `json:"quorum,omitzero"`
+		Ruling   Ruling   `json:"ruling,omitzero"`
+		Timing   Timing   `json:"timing,omitzero"`
+		Click    Click    `json:"click,omitzero"`
+		ResumeID string   `json:"resumeId,omitempty"`
+		Trace    Trace    `json:"trace,omitzero"`
+	}
+
+	// Refused is a word that did not count, and why.
+	Refused struct {
+		Verb     Verb    `json:"verb,omitempty"`
+		Why      Refusal `json:"why"`
+		Shown    Shown   `json:"shown,omitzero"`
+		Ruling   Ruling  `json:"ruling,omitzero"`
+		Click    Click   `json:"click,omitzero"`
+		ResumeID string  `json:"resumeId,omitempty"`
+		Trace    Trace   `json:"trace,omitzero"`
+	}
+
+	// Expired says that nobody settled a request in time. It is no rejection.
+	Expired struct {
+		Deadline Moment `json:"deadline"`
+		Why      string `json:"why,omitempty"` // a code
+		Timing   Timing `json:"timing,omitzero"`
+	}
+
+	// Withdrawn says that a run no longer asks.
+	Withdrawn struct {
+		Why string `json:"why,omitempty"` // a code
+	}
+)
+
+// What is allowed beforehand.
+type (
+	// PolicyLoaded says which policy is in force from now on.
+	PolicyLoaded struct {
+		Ruling   Ruling `json:"ruling"`
+		Previous string `json:"previous,omitempty"` // its digest
+		Rules    int    `json:"rules"`
+	}
+
+	// GrantMade says that something is allowed for a while without asking again.
+	GrantMade struct {
+		Grant string `json:"grant"`
+		Scope Digest `json:"scope"`
+		Rule  string `json:"rule,omitempty"`
+		Until Moment `json:"until"`
+		Uses  int64  `json:"uses,omitempty"` // 0: as many as there is time for
+	}
+
+	// GrantUsed says that a grant took the place of a question.
+	GrantUsed struct {
+		Grant  string `json:"grant"`
+		Action Action `json:"action"`
+		Ruling Ruling `json:"ruling,omitzero"`
+	}
+
+	// GrantRevoked says that a grant is over before its time.
+	GrantRevoked struct {
+		Grant string `json:"grant"`
+		Why   string `json:"why,omitempty"` // a code
+	}
+)
+
+// What was done.
+type (
+	// EffectBegun is the intent: written before anything happens outside.
+	EffectBegun struct {
+		Number int    `json:"number"`
+		Action Action `json:"action"`
+		Key    string `json:"key"`
+		Fence  int64  `json:"fence,omitempty"`
+		Ruling Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it and nobody was asked
+		Trace  Trace  `json:"trace,omitzero"`
+	}
+
+	// EffectEnded is the receipt.
+	EffectEnded struct {
+		Number  int         `json:"number"`
+		State   EffectState `json:"state"`
+		Receipt Digest      `json:"receipt,omitzero"`
+		Error   Digest      `json:"error,omitzero"`
+		Trace   Trace       `json:"trace,omitzero"`
+	}
+
+	// RunStarted says that a run began.
+	RunStarted struct {
+		Provider   string `json:"provider"`
+		Generation int    `json:"generation,omitempty"`
+		Input      Digest `json:"input,omitzero"`
+	}
+
+	// RunEnded says that a run is over, and how.
+	RunEnded struct {
+		Status  string `json:"status"`
+		Outcome Digest `json:"outcome,omitzero"`
+	}
+)
+
+// What was done with the record itself.
+type (
+	// Exported says that somebody took a copy.
+	Exported struct {
+		Format string `json:"format"`
+		From   int64  `json:"from"`
+		To     int64  `json:"to"`
+		SHA256 string `json:"sha256,omitempty"` // of the file
+	}
+
+	// Erased says that payloads are gone, with their salts.
+	Erased struct {
+		Payloads []string `json:"payloads"`
+		Order    string   `json:"order,omitempty"` // why: the id of a request or of a rule, not a person's name
+	}
+
+	// Verified says that somebody looked whether the record is whole.
+	Verified struct {
+		From    int64  `json:"from"`
+		To      int64  `json:"to"`
+		Signed  int64  `json:"signed"`
+		Problem string `json:"problem,omitempty"` // a Fault
+		At      int64  `json:"at,omitempty"`
+	}
+
+	// KeyUsed says that a checkpoint was signed.
+	KeyUsed struct {
+		Verifier string `json:"verifier"`
+		Size     int64  `json:"size"`
+		Root     Hash   `json:"root"`
+	}
+)
+
+// Need is how many people of a group have to agree.
+type Need struct {
+	Group string `json:"group"`
+	Count int    `json:"count"`
+}
+
+// Quorum is how far a request is: what it needs, and who has approved.
+type Quorum struct {
+	Need []Need   `json:"need,omitempty"`
+	Have []string `json:"have,omitempty"`
+}
+
+// DeliveryState is where a copy of a request stands.
+type DeliveryState string
+
+// The states of a copy.
+const (
+	Posted       DeliveryState = "posted"
+	Updated      DeliveryState = "updated"
+	NotDelivered DeliveryState = "failed"
+)
+
+func (s DeliveryState) valid() error { return oneOf(s, Posted, Updated, NotDelivered) }
+
+// Verb is what somebody can say to a request.
+type Verb string
+
+// The verbs. Only the two approvals let anything be done.
+const (
+	Approve          Verb = "approve"
+	ApproveWithEdits Verb = "approve_with_edits"
+	Reject           Verb = "reject"
+	Respond          Verb = "respond"
+	AskBack          Verb = "ask_back"
+	Escape           Verb = "escape"
+)
+
+func (v Verb) valid() error {
+	return oneOf(v, Approve, ApproveWithEdits, Reject, Respond, AskBack, Escape, "")
+}
+
+// Approves reports whether the verb lets something be done.
+func (v Verb) Approves() bool { return v == Approve || v == ApproveWithEdits }
+
+// Refusal is why a word did not count.
+type Refusal string
+
+// Why a word may not count.
+const (
+	RefusedAlreadyDecided Refusal = "already_decided"
+	RefusedTooLate        Refusal = "expired"
+	RefusedSuperseded     Refusal = "superseded"
+	RefusedDigestMismatch Refusal = "digest_mismatch" // not what is asked now
+	RefusedNotFound       Refusal = "not_found"
+	RefusedNotAllowed     Refusal = "not_allowed" // not in a group that may
+	RefusedOwnRequest     Refusal = "own_request" // separation of duties
+	RefusedWeakAuth       Refusal = "weak_auth"   // the policy wants a stronger login
+	RefusedNotLinked      Refusal = "not_linked"  // nobody knows who that is
+	RefusedBadAnswer      Refusal = "bad_answer"  // does not fit its kind
+	RefusedBadSignature   Refusal = "bad_signature"
+	RefusedReplayed       Refusal = "replayed"
+	RefusedResumeReused   Refusal = "resume_id_reused"
+	RefusedVerbNotAllowed Refusal = "verb_not_allowed"
+	RefusedAlreadyVoted   Refusal = "already_voted"
+	RefusedByPolicy       Refusal = "policy"
+)
+
+func (r Refusal) valid() error {
+	return oneOf(r, RefusedAlreadyDecided, RefusedTooLate, RefusedSuperseded, RefusedDigestMismatch, RefusedNotFound, RefusedNotAllowed, RefusedOwnRequest, RefusedWeakAuth, RefusedNotLinked, RefusedBadAnswer,
+		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy)
+}
+
+// EffectState is how an effect ended, as far as anybody knows.
+type EffectState string
+
+// How an effect can end. Begun is that of a ledger's line that has no end yet.
+const (
+	Begun         EffectState = "started"
+	Succeeded     EffectState = "succeeded"
+	Failed        EffectState = "failed"
+	Indeterminate EffectState = "indeterminate"
+)
+
+func (s EffectState) valid() error { return oneOf(s, Succeeded, Failed, Indeterminate) }

@@ -1,0 +1,180 @@
+package audit_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/audit"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "audit.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// blocks returns the code of a language on the page.
+func blocks(text, language string) (all []string) {
+	for _, part := range strings.Split(text, "```"+language+"\n")[1:] {
+		code, _, _ := strings.Cut(part, "```")
+		all = append(all, code)
+	}
+	return all
+}
+
+func TestDocs_QuoteCodeThatRuns(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(source), "// docs:start\n\n")
+	code, _, ok := strings.Cut(rest, "\n// docs:end")
+	quoted := blocks(page(t), "go")
+	if !ok || len(quoted) != 1 || quoted[0] != code {
+		t.Errorf("docs/audit.md does not quote example_test.go as it is:\n%s", code)
+	}
+}
+
+func TestDocs_NameEveryKindFaultAndFinding(t *testing.T) {
+	text := page(t)
+	for _, body := range bodies() {
+		if kind := sample(0, body).Kind(); !strings.Contains(text, "`"+string(kind)+"`") {
+			t.Errorf("docs/audit.md does not name the kind %s", kind)
+		}
+	}
+	names := append(constants(t, "problem.go", "Fault"), constants(t, "reconcile.go", "FindingCode")...)
+	if len(names) < 25 {
+		t.Fatalf("only %q were found in the source", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/audit.md does not explain %s", name)
+		}
+	}
+}
+
+// constants returns the values of the constants of a type in a file.
+func constants(t *testing.T, file, typ string) (values []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == typ {
+			if value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value); err == nil {
+				values = append(values, value)
+			}
+		}
+		return true
+	})
+	return values
+}
+
+// desk is what the auditor has: a directory with an export and a public key.
+func desk(t *testing.T) (dir string, export []byte) {
+	t.Helper()
+	var records []audit.Record
+	for i, body := range bodies() {
+		records = append(records, sample(i, body))
+	}
+	m, key := kept(t, "acme", records...), audit.NewKey()
+	c, err := audit.MakeCheckpoint(t.Context(), m, "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if _, err := audit.Export(t.Context(), m, "acme", audit.Range{}, audit.JSONL, &file); err != nil {
+		t.Fatal(err)
+	}
+	public, err := key.Verifier(c.Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "export.jsonl"), file.Bytes())
+	write(t, filepath.Join(dir, "key.pub"), []byte(public+"\n"))
+	write(t, filepath.Join(dir, "kept"), c.Note)
+	return dir, file.Bytes()
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A year later: the auditor's program with the two files, and with all that can be done to them.
+func TestDocs_TheAuditorsProgram(t *testing.T) {
+	dir, good := desk(t)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := auditor(path("export.jsonl"), path("key.pub"), path("kept")); err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range forgeries(good) {
+		write(t, path("export.jsonl"), bad)
+		problem(t, name, auditor(path("export.jsonl"), path("key.pub")))
+	}
+}
+
+func forgeries(good []byte) map[string][]byte {
+	lines := bytes.SplitAfter(good, []byte("\n"))
+	last := len(lines) - 3 // the last record: behind it come the checkpoint and nothing
+	without := func(from, to int) []byte {
+		return bytes.Join(append(append([][]byte{}, lines[:from]...), lines[to:]...), nil)
+	}
+	edit := func(i int) []byte {
+		return bytes.Join([][]byte{bytes.Join(lines[:i], nil), bytes.Replace(lines[i], []byte("alice"), []byte("mallo"), 1), bytes.Join(lines[i+1:], nil)}, nil)
+	}
+	return map[string][]byte{
+		"a record edited":    edit(6),
+		"the last edited":    edit(last),
+		"the first edited":   edit(0),
+		"a record deleted":   without(6, 7),
+		"the tail cut":       without(last, last+1),
+		"the checkpoint cut": without(last+1, last+2),
+	}
+}
+
+// The same by hand, as the page shows it. Each step must stop at what it is there to find.
+func TestDocs_TheAuditorsShell(t *testing.T) {
+	for _, tool := range []string{"bash", "openssl", "jq", "sha256sum", "base64", "paste"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the steps by hand cannot be tried: %v", err)
+		}
+	}
+	script := strings.Join(blocks(page(t), "sh"), "\n")
+	dir, good := desk(t)
+	run := func() (string, error) {
+		cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", script)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run()
+	if err != nil || !strings.Contains(out, "Signature Verified Successfully") || !strings.Contains(out, "all 25 records are as they were signed") {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	for name, bad := range forgeries(good) {
+		write(t, filepath.Join(dir, "export.jsonl"), bad)
+		if out, err := run(); err == nil {
+			t.Errorf("%s, and the shell says\n%s", name, out)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+)
+
+// A store appends in its transactions, signs now and then, and gives an auditor two things: an export and a public key.
+func Example() {
+	ctx := context.Background()
+	store := new(audit.Memory)
+
+	reason := audit.NewPayload([]byte("The invoice is right.")) // kept apart, sealed, and deletable
+	bob := audit.Actor{Principal: "bob", Kind: audit.Person, Via: "web", Auth: "sso", MFA: true}
+	where := audit.Place{Run: "run_1", Interrupt: "int_1", Request: "req_1"}
+	said := audit.Decided{Verb: audit.Approve, Settles: true, Reason: reason.Digest()}
+	if _, err := store.Append(ctx, "acme", audit.New(time.Now(), bob, where, said)); err != nil {
+		log.Fatal(err)
+	}
+
+	key := audit.NewKey() // or audit.MakeKey("audit.key")
+	checkpoint, err := audit.MakeCheckpoint(ctx, store, "acme", key)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var export, proof bytes.Buffer
+	if _, err := audit.Export(ctx, store, "acme", audit.Range{}, audit.JSONL, &export); err != nil {
+		log.Fatal(err)
+	}
+	public, err := key.Verifier(checkpoint.Origin)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// The auditor, a year later and somewhere else.
+	trust, err := audit.Trusting(public)
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := audit.VerifyFile(&export, "acme", audit.Against{Trust: trust}, io.Discard)
+	fmt.Println("whole:", err == nil, "records:", report.To, "signed:", report.Signed)
+
+	// One decision alone, for somebody who must not see the others.
+	if _, err := audit.Prove(ctx, store, "acme", 1, trust, &proof); err != nil {
+		log.Fatal(err)
+	}
+	checked, err := audit.Check(proof.Bytes(), trust, io.Discard)
+	fmt.Println("proved:", err == nil, checked.Kind)
+
+	// Output:
+	// whole: true records: 1 signed: 1
+	// proved: true request.decided
+}
+
+// docs:start
+
+// auditor verifies an export with a public key, and with a checkpoint if one was kept.
+func auditor(exportFile, keyFile string, kept ...string) error {
+	public, err := os.ReadFile(keyFile)
+	if err != nil {
+		return err
+	}
+	trust, err := audit.Trusting(string(public))
+	if err != nil {
+		return err
+	}
+	against := audit.Against{Trust: trust}
+	for _, name := range kept {
+		checkpoint, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		against.Kept = append(against.Kept, checkpoint)
+	}
+	export, err := os.Open(exportFile)
+	if err != nil {
+		return err
+	}
+	defer export.Close()
+	_, err = audit.VerifyFile(export, "", against, os.Stdout)
+	return err // nil, or *audit.Problem: the first record that is wrong, and what is wrong with it
+}
+
+// docs:end

@@ -1,0 +1,186 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Format is how an export is written.
+type Format string
+
+// The formats of an export.
+const (
+	// JSONL has one stored record a line, byte for byte, with the checkpoints between them: [VerifyFile] needs nothing else but the public key.
+	// Lines of several accounts may be mixed, and those of one taken out by their "account":"…".
+	JSONL Format = "jsonl"
+	// CloudEvents has one event of CloudEvents 1.0 a line, in structured JSON, with the stored record as its data.
+	CloudEvents Format = "cloudevents"
+)
+
+// Range is which records are wanted, both ends included. 0 is the first, and the last.
+type Range struct{ From, To int64 }
+
+// Export writes records to w, and returns what the log should say about it. An export that begins later than with the first record begins with the head
+// that the log had there.
+func Export(ctx context.Context, log Log, account string, wanted Range, format Format, w io.Writer) (Exported, error) {
+	head, err := log.Head(ctx, account)
+	if err != nil {
+		return Exported{}, err
+	}
+	wanted.From = max(wanted.From, 1)
+	if wanted.To < 1 || wanted.To > head.Size {
+		wanted.To = head.Size
+	}
+	if wanted.From > wanted.To {
+		return Exported{}, fmt.Errorf("%w: %d to %d of %d", ErrNotFound, wanted.From, wanted.To, head.Size)
+	}
+	sum := sha256.New()
+	e := exporter{log: log, account: account, head: head, wanted: wanted, w: io.MultiWriter(w, sum)}
+	switch format {
+	case JSONL:
+		err = e.lines(ctx)
+	case CloudEvents:
+		err = e.records(ctx, func(raw []byte) error { return e.event(raw) })
+	default:
+		err = oneOf(format, JSONL, CloudEvents)
+	}
+	if err != nil {
+		return Exported{}, err
+	}
+	return Exported{Format: string(format), From: wanted.From, To: wanted.To, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+type exporter struct {
+	log     Log
+	account string
+	head    Head
+	wanted  Range
+	w       io.Writer
+}
+
+// records calls write for each record, and finds out if one is gone.
+func (e *exporter) records(ctx context.Context, write func(raw []byte) error) error {
+	next := e.wanted.From
+	for raw, err := range e.log.Records(ctx, e.account, e.wanted.From, e.wanted.To) {
+		if err != nil {
+			return err
+		}
+		if err := write(raw); err != nil {
+			return err
+		}
+		next++
+	}
+	if next != e.wanted.To+1 {
+		return &Problem{Account: e.account, Seq: next, Fault: Missing, Text: fmt.Sprintf("the store gave %d records of %d", next-e.wanted.From, e.wanted.To-e.wanted.From+1)}
+	}
+	return nil
+}
+
+func (e *exporter) lines(ctx context.Context) error {
+	var checkpoints []Checkpoint
+	for signed, err := range e.log.Checkpoints(ctx, e.account) {
+		if err != nil {
+			return err
+		}
+		c, err := unchecked(signed)
+		if err != nil {
+			return err
+		}
+		if c.Size >= e.wanted.From {
+			checkpoints = append(checkpoints, c)
+		}
+	}
+	if e.wanted.From > 1 {
+		start, err := headAt(e.account, e.wanted.From-1, hashReader(ctx, e.log, e.account))
+		if err != nil {
+			return err
+		}
+		if err := e.line(map[string]Head{"head": start}); err != nil {
+			return err
+		}
+	}
+	seq := e.wanted.From
+	return e.records(ctx, func(raw []byte) error {
+		if _, err := e.w.Write(append(bytes.Clone(raw), '\n')); err != nil {
+			return err
+		}
+		for len(checkpoints) > 0 && checkpoints[0].Size <= seq {
+			if err := e.line(checkpointLine{Checkpoint: string(checkpoints[0].Note), Account: e.account}); err != nil {
+				return err
+			}
+			checkpoints = checkpoints[1:]
+		}
+		seq++
+		return nil
+	})
+}
+
+// checkpointLine is a checkpoint in an export. The account is there for whoever takes the lines of one account out.
+type checkpointLine struct {
+	Checkpoint string `json:"checkpoint"`
+	Account    string `json:"account"`
+}
+
+func (e *exporter) line(v any) error {
+	var b bytes.Buffer
+	if err := appendJSON(&b, v); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := e.w.Write(b.Bytes())
+	return err
+}
+
+// eventPrefix makes a CloudEvents type of a kind.
+const eventPrefix = "io.github.fermata-go."
+
+// event is an event of CloudEvents 1.0, with the extensions sequence (which sorts as a text) and recordhash.
+type event struct {
+	SpecVersion     string `json:"specversion"`
+	ID              string `json:"id"`
+	Source          string `json:"source"`
+	Type            string `json:"type"`
+	Subject         string `json:"subject,omitempty"`
+	Time            Moment `json:"time"`
+	DataContentType string `json:"datacontenttype"`
+	Sequence        string `json:"sequence"`
+	RecordHash      string `json:"recordhash"`
+}
+
+func (e *exporter) event(raw []byte) error {
+	h, err := readHeader(raw)
+	if err != nil {
+		return err
+	}
+	var about struct {
+		Place struct{ Run, Interrupt, Request string }
+	}
+	if err := json.Unmarshal(h.object(), &about); err != nil {
+		return err
+	}
+	hash := HashOf(raw)
+	out := event{
+		SpecVersion: "1.0", ID: fmt.Sprint(h.seq), Source: e.head.Origin(), Type: eventPrefix + string(h.kind), Time: h.time,
+		DataContentType: "application/json", Sequence: fmt.Sprintf("%020d", h.seq), RecordHash: hex.EncodeToString(hash[:]),
+	}
+	for _, id := range []string{about.Place.Run, about.Place.Interrupt, about.Place.Request} {
+		if id != "" {
+			out.Subject = id // the narrowest that there is
+		}
+	}
+	var b bytes.Buffer
+	if err := appendJSON(&b, out); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the brace: the data is put in as it is, not written anew
+	b.WriteString(`,"data":`)
+	b.Write(raw)
+	b.WriteString("}\n")
+	_, err = e.w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,16 @@
+package audit
+
+import "golang.org/x/mod/sumdb/note"
+
+// SignerOf lets tests sign what no checkpoint is.
+func SignerOf(k *Key, origin string) (note.Signer, error) { return k.signer(origin) }
+
+// OverTiles makes a log of a store with tiles of another height, so that a short log has many.
+func OverTiles(lines Lines, height int) *Stored {
+	s := Over(lines)
+	s.height = height
+	return s
+}
+
+// WriteKey is the moment in which two that make a key file meet.
+func WriteKey(path string, k *Key) error { return writeKey(path, k) }

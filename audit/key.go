@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Key signs checkpoints, with Ed25519. One key does for all accounts of an installation: in each log it goes by the name of the log, so that the
+// public key of one log says nothing about another.
+type Key struct{ seed [ed25519.SeedSize]byte }
+
+// NewKey makes a key.
+func NewKey() *Key {
+	k := new(Key)
+	rand.Read(k.seed[:])
+	return k
+}
+
+// Format hides the key from logs, whatever verb they use.
+func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, "audit.Key(…)") }
+
+// Verifier returns the public key for a log, in the form "name+hash+key" of signed notes. This is what an auditor is given, on a way that whoever
+// runs the server does not control alone.
+func (k *Key) Verifier(origin string) (string, error) {
+	public := ed25519.NewKeyFromSeed(k.seed[:]).Public().(ed25519.PublicKey)
+	return note.NewEd25519VerifierKey(origin, public)
+}
+
+// Trust returns the trust in this key alone, for a log.
+func (k *Key) Trust(origin string) (Trust, error) {
+	verifier, err := k.Verifier(origin)
+	if err != nil {
+		return Trust{}, err
+	}
+	return Trusting(verifier)
+}
+
+// algorithm is what stands for Ed25519 in front of a note's key.
+const algorithm = 1
+
+func (k *Key) signer(origin string) (note.Signer, error) {
+	verifier, err := k.Verifier(origin)
+	if err != nil {
+		return nil, err
+	}
+	name, rest, _ := strings.Cut(verifier, "+")
+	hash, _, _ := strings.Cut(rest, "+")
+	secret := base64.StdEncoding.EncodeToString(append([]byte{algorithm}, k.seed[:]...))
+	return note.NewSigner(fmt.Sprintf("PRIVATE+KEY+%s+%s+%s", name, hash, secret))
+}
+
+// keyPrefix tells a signing key from other files with 32 bytes in them.
+const keyPrefix = "fermata-audit-ed25519:"
+
+// OpenKey opens a key file. Nobody but its owner may read it. An error is ErrKeyFile, or one of the file system.
+func OpenKey(path string) (*Key, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("%w: others may read %s (mode %o): run chmod 600, and if they might have, make a new key", ErrKeyFile, filepath.Base(path), mode)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	digits, ok := strings.CutPrefix(strings.TrimSpace(string(text)), keyPrefix)
+	k := new(Key)
+	if !ok || len(digits) != hex.EncodedLen(len(k.seed)) {
+		return nil, fmt.Errorf("%w: there is no signing key in %s", ErrKeyFile, filepath.Base(path))
+	}
+	if _, err := hex.Decode(k.seed[:], []byte(digits)); err != nil {
+		return nil, fmt.Errorf("%w: there is no signing key in %s", ErrKeyFile, filepath.Base(path))
+	}
+	return k, nil
+}
+
+// MakeKey opens a key file, and makes it first if it is not there. Of two that do so at the same time one wins, and both have its key.
+func MakeKey(path string) (*Key, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := writeKey(path, NewKey()); err != nil {
+			return nil, err
+		}
+	}
+	return OpenKey(path)
+}
+
+// writeKey writes the file beside its place and links it there, so that nobody ever sees a part of it and no key replaces another.
+func writeKey(path string, k *Key) error {
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".audit-key-*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(keyPrefix + hex.EncodeToString(k.seed[:]) + "\n")
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// Proof says that a record is the one of its number in a log that was signed. It is all that [Check] needs beside the public key.
+type Proof struct {
+	Format string `json:"format"`
+	// Record is the record as it is stored, Checkpoint the signed note, and Hashes the way from the one to the root of the other.
+	Record     string `json:"record"`
+	Checkpoint string `json:"checkpoint"`
+	Hashes     []Hash `json:"hashes"`
+}
+
+// Consistency says that a log which was signed twice only grew between: everything that the older checkpoint signs is in the newer one,
+// unchanged and in the same place.
+type Consistency struct {
+	Format string `json:"format"`
+	Old    string `json:"old"`
+	New    string `json:"new"`
+	Hashes []Hash `json:"hashes"`
+}
+
+const (
+	proofFormat       = "fermata-audit-proof/1"
+	consistencyFormat = "fermata-audit-consistency/1"
+)
+
+// Prove writes the proof of a record to w, against the newest checkpoint. What it writes holds: it was checked. Errors are ErrNotFound,
+// ErrNotSigned, ErrUntrusted if nobody trusted has signed the checkpoint, and ErrProof if the stored records are not those that were signed.
+func Prove(ctx context.Context, log Log, account string, seq int64, trust Trust, w io.Writer) (Proof, error) {
+	raw, err := oneRecord(ctx, log, account, seq)
+	if err != nil {
+		return Proof{}, err
+	}
+	last, err := lastCheckpoint(ctx, log, account)
+	if err != nil {
+		return Proof{}, err
+	}
+	if last.Size < seq {
+		return Proof{}, fmt.Errorf("%w: the newest checkpoint ends with record %d", ErrNotSigned, last.Size)
+	}
+	hashes, err := tlog.ProveRecord(last.Size, seq-1, hashReader(ctx, log, account))
+	if err != nil {
+		return Proof{}, err
+	}
+	p := Proof{Format: proofFormat, Record: string(raw), Checkpoint: string(last.Note), Hashes: hashes}
+	if _, err := p.check(trust); err != nil {
+		return Proof{}, err
+	}
+	return p, writeJSON(w, p)
+}
+
+func oneRecord(ctx context.Context, log Log, account string, seq int64) ([]byte, error) {
+	if seq < 1 {
+		return nil, fmt.Errorf("%w: number %d", ErrNotFound, seq)
+	}
+	for raw, err := range log.Records(ctx, account, seq, seq) {
+		return raw, err
+	}
+	return nil, fmt.Errorf("%w: number %d", ErrNotFound, seq)
+}
+
+// Checked is what a proof proves.
+type Checked struct {
+	Account    string
+	Seq        int64
+	Kind       Kind
+	Time       Moment
+	Raw        []byte
+	Checkpoint Checkpoint
+}
+
+// Check reads a proof, checks it offline, and says on w what it proves. An error says why it proves nothing: ErrProof or ErrUntrusted.
+func Check(proof []byte, trust Trust, w io.Writer) (Checked, error) {
+	var p Proof
+	if err := strictjson.Decode(proof, &p); err != nil {
+		return Checked{}, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	c, err := p.check(trust)
+	if err != nil {
+		return Checked{}, err
+	}
+	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas it was signed when it was %d records long.\n%s\n",
+		c.Seq, c.Account, c.Kind, c.Time, c.Checkpoint.Origin, c.Checkpoint.Size, c.Raw)
+	return c, err
+}
+
+func (p Proof) check(trust Trust) (Checked, error) {
+	if p.Format != proofFormat {
+		return Checked{}, fmt.Errorf("%w: it is no %s", ErrProof, proofFormat)
+	}
+	signed, err := trust.Open([]byte(p.Checkpoint))
+	if err != nil {
+		return Checked{}, err
+	}
+	h, err := readHeader([]byte(p.Record))
+	if err != nil {
+		return Checked{}, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	hash := HashOf([]byte(p.Record))
+	if err := tlog.CheckRecord(p.Hashes, signed.Size, signed.Root, h.seq-1, hash); err != nil {
+		return Checked{}, fmt.Errorf("%w: this is not record %d of what was signed: %w", ErrProof, h.seq, err)
+	}
+	if first := (Head{Size: 1, First: hash}); h.seq == 1 && first.Origin() != signed.Origin {
+		return Checked{}, fmt.Errorf("%w: the log %s does not begin with this record", ErrProof, signed.Origin)
+	}
+	return Checked{Account: h.account, Seq: h.seq, Kind: h.kind, Time: h.time, Raw: []byte(p.Record), Checkpoint: signed}, nil
+}
+
+// ProveConsistency writes the proof that a log only grew since an older checkpoint, against the newest one. The older one may have been kept anywhere.
+// Errors are ErrUntrusted, ErrNotSigned if there is no newer one, and ErrFork if the log did not only grow.
+func ProveConsistency(ctx context.Context, log Log, account string, old []byte, trust Trust, w io.Writer) (Consistency, error) {
+	first, err := trust.Open(old)
+	if err != nil {
+		return Consistency{}, err
+	}
+	last, err := lastCheckpoint(ctx, log, account)
+	if err != nil {
+		return Consistency{}, err
+	}
+	hashes := hashReader(ctx, log, account)
+	if err := extends(last, first, hashes); err != nil {
+		return Consistency{}, err
+	}
+	path, err := tlog.ProveTree(last.Size, first.Size, hashes)
+	if err != nil {
+		return Consistency{}, err
+	}
+	c := Consistency{Format: consistencyFormat, Old: string(old), New: string(last.Note), Hashes: path}
+	if _, _, err := c.check(trust); err != nil {
+		return Consistency{}, err
+	}
+	return c, writeJSON(w, c)
+}
+
+// CheckConsistency checks such a proof offline and returns the two checkpoints. Errors are as those of Check.
+func CheckConsistency(proof []byte, trust Trust, w io.Writer) (first, last Checkpoint, err error) {
+	var c Consistency
+	if err := strictjson.Decode(proof, &c); err != nil {
+		return first, last, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	if first, last, err = c.check(trust); err != nil {
+		return Checkpoint{}, Checkpoint{}, err
+	}
+	_, err = fmt.Fprintf(w, "The log %s only grew, from %d to %d records.\n", last.Origin, first.Size, last.Size)
+	return first, last, err
+}
+
+func (c Consistency) check(trust Trust) (first, last Checkpoint, err error) {
+	if c.Format != consistencyFormat {
+		return first, last, fmt.Errorf("%w: it is no %s", ErrProof, consistencyFormat)
+	}
+	if first, err = trust.Open([]byte(c.Old)); err != nil {
+		return first, last, err
+	}
+	if last, err = trust.Open([]byte(c.New)); err != nil {
+		return first, last, err
+	}
+	if first.Origin != last.Origin {
+		return first, last, fmt.Errorf("%w: these are two logs", ErrProof)
+	}
+	if err := tlog.CheckTree(c.Hashes, last.Size, last.Root, first.Size, first.Root); err != nil {
+		return first, last, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return first, last, nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

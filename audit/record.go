@@ -1,0 +1,288 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// MaxRecord is how long a stored record may be, in bytes. Without payloads no record comes near it.
+const MaxRecord = 64 << 10
+
+// Nonce makes the hash of a record unguessable, so that a checkpoint or a proof, which show hashes of records, show nothing else.
+type Nonce [16]byte
+
+// Record says that something happened. Account, Seq and Prev are set by Append.
+type Record struct {
+	Account string
+	// Seq counts the records of an account, from 1 and without a gap. Prev is the hash of the one before; zero for the first.
+	Seq  int64
+	Prev Hash
+
+	Time  Moment
+	Nonce Nonce
+	Actor Actor
+	Place Place
+	Body  Body
+}
+
+// New makes a record with a fresh nonce, ready to be appended.
+func New(at time.Time, actor Actor, place Place, body Body) Record {
+	r := Record{Time: At(at), Actor: actor, Place: place, Body: body}
+	rand.Read(r.Nonce[:])
+	return r
+}
+
+// Kind returns what the record is about.
+func (r Record) Kind() Kind {
+	if r.Body == nil {
+		return ""
+	}
+	return r.Body.kind()
+}
+
+// encode writes the record in its one spelling. What is in front, a store puts there: see [Line].
+//
+//	{"v":1,"seq":7,"prev":"…","time":"…","account":"acme","nonce":"…","kind":"…","actor":{…},"place":{…},"body":{…}}
+func (r Record) encode() ([]byte, error) {
+	if err := r.complete(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	object, err := r.object()
+	if err != nil {
+		return nil, err
+	}
+	raw, _, err := chain.Next(chain.Head{Seq: r.Seq - 1, Hash: r.Prev}, r.Time.Time, object)
+	return raw, err
+}
+
+func (r Record) complete() error {
+	switch {
+	case r.Nonce == Nonce{}:
+		return fmt.Errorf("a record without a nonce: make it with New")
+	case r.Time.IsZero() || r.Time != At(r.Time.Time):
+		return fmt.Errorf("a record without a time in microseconds: make it with New")
+	}
+	if _, err := r.Time.MarshalText(); err != nil {
+		return err
+	}
+	return r.sayable()
+}
+
+// sayable finds what must not be written, whatever comes in front of it.
+func (r Record) sayable() error {
+	if r.Body == nil {
+		return fmt.Errorf("a record without a body")
+	}
+	for _, part := range []any{r.Account, r.Actor, r.Place, r.Body} {
+		if err := check(reflect.ValueOf(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendJSON(b *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the newline
+	return nil
+}
+
+// Parse reads stored bytes. It takes what Append writes and nothing else: ErrUnreadable, or ErrUnknownKind for a record of a newer version.
+func Parse(raw []byte) (Record, error) {
+	h, err := readHeader(raw)
+	if err != nil {
+		return Record{}, err
+	}
+	read, known := readers[h.kind]
+	if !known {
+		return Record{}, fmt.Errorf("%w: %.40q", ErrUnknownKind, h.kind)
+	}
+	var rest struct {
+		Actor Actor           `json:"actor"`
+		Place Place           `json:"place"`
+		Body  json.RawMessage `json:"body"`
+	}
+	if err := strictjson.Decode(h.object(), &rest); err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	body, err := read(rest.Body)
+	if err != nil {
+		return Record{}, fmt.Errorf("%w: %s: %w", ErrUnreadable, h.kind, err)
+	}
+	r := Record{Account: h.account, Seq: h.seq, Prev: h.prev, Time: h.time, Nonce: h.nonce, Actor: rest.Actor, Place: rest.Place, Body: body}
+	// Written again it must be the same, or there would be two spellings of one record. This is for readers: a chain is verified by the
+	// stored bytes alone.
+	if again, err := r.encode(); err != nil || !bytes.Equal(again, raw) {
+		return Record{}, fmt.Errorf("%w: not as records are written (%w)", ErrUnreadable, cmp.Or(err, errors.New("another spelling")))
+	}
+	return r, nil
+}
+
+// header is what every record starts with, whatever its kind. To verify a chain it is enough, so that a chain with kinds of a newer
+// version can still be verified.
+type header struct {
+	seq     int64
+	prev    Hash
+	account string
+	time    Moment
+	nonce   Nonce
+	kind    Kind
+	rest    []byte // actor, place and body, without the opening brace
+}
+
+// object returns what comes behind the header as an object of its own.
+func (h header) object() []byte { return append([]byte("{"), h.rest...) }
+
+// readHeader reads the part of a record that has one spelling only, and checks that all of it is one JSON document with one meaning.
+func readHeader(raw []byte) (header, error) {
+	h, err := scanHeader(raw)
+	if err == nil {
+		err = strictjson.Check(raw)
+	}
+	if err != nil {
+		return header{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return h, nil
+}
+
+func scanHeader(raw []byte) (h header, err error) {
+	if len(raw) > MaxRecord {
+		return h, fmt.Errorf("it is %d bytes long", len(raw))
+	}
+	for i, c := range raw {
+		if c < ' ' {
+			return h, fmt.Errorf("a control character at %d", i) // above all: a record is one line
+		}
+	}
+	s := scanner{rest: raw}
+	s.expect(`{"v":1,"seq":`)
+	h.seq = s.number()
+	s.expect(`,"prev":"`)
+	s.hex(h.prev[:])
+	s.expect(`","time":"`)
+	s.moment(&h.time)
+	s.expect(`","account":`)
+	h.account = s.text()
+	s.expect(`,"nonce":"`)
+	s.hex(h.nonce[:])
+	s.expect(`","kind":"`)
+	h.kind = Kind(s.name())
+	s.expect(`",`)
+	if s.failed {
+		return h, fmt.Errorf("not as records are written, at byte %d", len(raw)-len(s.rest))
+	}
+	if !bytes.HasPrefix(s.rest, []byte(`"actor":`)) {
+		return h, fmt.Errorf("no actor after the kind")
+	}
+	h.rest = s.rest
+	return h, nil
+}
+
+// scanner reads a text from the left. Once something is not as expected it reads no further.
+type scanner struct {
+	rest   []byte
+	failed bool
+}
+
+func (s *scanner) take(n int) []byte {
+	if s.failed || n < 0 || n > len(s.rest) {
+		s.failed = true
+		return nil
+	}
+	got := s.rest[:n]
+	s.rest = s.rest[n:]
+	return got
+}
+
+func (s *scanner) expect(text string) {
+	if s.failed || !bytes.HasPrefix(s.rest, []byte(text)) {
+		s.failed = true
+		return
+	}
+	s.rest = s.rest[len(text):]
+}
+
+// number reads a number of at least 1. That it has no leading zeros follows from being JSON.
+func (s *scanner) number() int64 {
+	n := 0
+	for n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9' {
+		n++
+	}
+	digits := s.take(n)
+	value, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || value < 1 {
+		s.failed = true
+	}
+	return value
+}
+
+func (s *scanner) hex(into []byte) {
+	digits := s.take(hex.EncodedLen(len(into)))
+	if _, err := hex.Decode(into, digits); err != nil || bytes.ContainsAny(digits, "ABCDEF") {
+		s.failed = true
+	}
+}
+
+func (s *scanner) moment(into *Moment) {
+	if into.UnmarshalText(s.take(len(momentLayout))) != nil {
+		s.failed = true
+	}
+}
+
+func (s *scanner) name() string {
+	return string(s.take(bytes.IndexByte(s.rest, '"')))
+}
+
+// text reads a JSON string that is written as Append writes it.
+func (s *scanner) text() string {
+	end := 1
+	for end < len(s.rest) && s.rest[end] != '"' {
+		if s.rest[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	quoted := s.take(end + 1)
+	if plain(quoted) {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var text string
+	if s.failed || json.Unmarshal(quoted, &text) != nil || !utf8.Valid(quoted) {
+		s.failed = true
+		return ""
+	}
+	var again bytes.Buffer
+	if appendJSON(&again, text) != nil || !bytes.Equal(again.Bytes(), quoted) {
+		s.failed = true
+	}
+	return text
+}
+
+// plain reports whether a quoted text has nothing in it that could be spelled in two ways.
+func plain(quoted []byte) bool {
+	if len(quoted) < 2 || quoted[0] != '"' {
+		return false
+	}
+	for _, c := range quoted[1 : len(quoted)-1] {
+		if c < ' ' || c > '~' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,285 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Against is what a log is held against.
+type Against struct {
+	// Trust says whose checkpoints count. Without it the chain alone is verified, which whoever owns the store could have written anew.
+	Trust Trust
+	// Kept are checkpoints that the caller kept elsewhere. The log must extend each of them. They are worth more than those that come
+	// with the log.
+	Kept [][]byte
+}
+
+// Report is what a verification found.
+type Report struct {
+	Account string
+	// Origin names the log, as checkpoints do.
+	Origin string
+	// From and To are the first and the last record that were read.
+	From, To int64
+	// Signed is the last record that a trusted checkpoint covers. Behind it, and without a checkpoint anywhere, a cut or rewritten tail does not show.
+	Signed int64
+	// Checkpoints counts those that were right, Foreign those of keys that are not trusted.
+	Checkpoints, Foreign int
+	Root                 Hash
+	// Problem is the first thing that is wrong; nil if nothing is.
+	Problem *Problem
+}
+
+// Body returns what the log itself should say about the verification.
+func (r Report) Body() Verified {
+	body := Verified{From: r.From, To: r.To, Signed: r.Signed}
+	if r.Problem != nil {
+		body.Problem, body.At = string(r.Problem.Fault), r.Problem.Seq
+	}
+	return body
+}
+
+// Verify reads the log of an account from its first record and says on w what it found. If something is wrong, the error is the *Problem that the
+// report holds too; any other error means that the log could not be read.
+func Verify(ctx context.Context, log Log, account string, against Against, w io.Writer) (Report, error) {
+	check := checking{Report: Report{Account: account}, against: against, v: NewVerifier(Empty(account))}
+	for signed, err := range log.Checkpoints(ctx, account) { // before the head: so none can be longer
+		if err != nil {
+			return check.Report, err
+		}
+		check.expect(signed)
+	}
+	head, err := log.Head(ctx, account)
+	if err != nil {
+		return check.Report, err
+	}
+	check.expectKept()
+	tree := comparing{hashes: hashReader(ctx, log, account)}
+	if head.Size > 0 {
+		for raw, err := range log.Records(ctx, account, 1, head.Size) {
+			if err != nil {
+				return check.Report, err
+			}
+			if !check.add(raw) {
+				break
+			}
+			if err := tree.add(HashOf(raw)); err != nil {
+				return check.Report, err
+			}
+		}
+	}
+	if err := tree.flush(); err != nil {
+		return check.Report, err
+	}
+	check.end()
+	check.holdAgainst(head, &tree)
+	if err := check.beyond(ctx, log, head); err != nil {
+		return check.Report, err
+	}
+	return check.finish(w)
+}
+
+// checking is a verification under way.
+type checking struct {
+	Report
+	against Against
+	v       *Verifier
+}
+
+func (c *checking) fail(seq int64, fault Fault, format string, args ...any) {
+	if c.Problem == nil {
+		c.Problem = &Problem{Account: c.Account, Seq: seq, Fault: fault, Text: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (c *checking) note(err error) bool {
+	if err == nil {
+		return true
+	}
+	if p, ok := errors.AsType[*Problem](err); ok && c.Problem == nil {
+		c.Problem = p
+	}
+	return false
+}
+
+func (c *checking) add(raw []byte) bool { return c.Problem == nil && c.note(c.v.Add(raw)) }
+func (c *checking) end()                { c.note(c.v.End()) }
+
+// expect takes a checkpoint that came with the log.
+func (c *checking) expect(signed []byte) {
+	if c.against.Trust.Nobody() {
+		c.Foreign++
+		return
+	}
+	opened, err := c.against.Trust.Open(signed)
+	if _, foreign := errors.AsType[*note.UnverifiedNoteError](err); foreign {
+		c.Foreign++
+		return
+	}
+	if err != nil {
+		c.fail(c.v.head.Size+1, BadCheckpoint, "a checkpoint is not what was signed: %v", err)
+		return
+	}
+	c.Checkpoints++
+	c.Signed = max(c.Signed, opened.Size)
+	c.note(c.v.Expect(opened))
+}
+
+// expectKept takes those that the caller kept. Of these none may be wrong.
+func (c *checking) expectKept() {
+	for _, signed := range c.against.Kept {
+		opened, err := c.against.Trust.Open(signed)
+		if err != nil {
+			c.fail(c.v.head.Size+1, BadCheckpoint, "a kept checkpoint is of no use: %v", err)
+			return
+		}
+		if opened.Size < c.v.head.Size {
+			continue // an export that begins later says nothing about it
+		}
+		c.Checkpoints++
+		c.Signed = max(c.Signed, opened.Size)
+		c.note(c.v.Expect(opened))
+	}
+}
+
+// holdAgainst compares what was read with what a store says about it.
+func (c *checking) holdAgainst(head Head, tree *comparing) {
+	got := c.v.Head()
+	switch {
+	case c.Problem != nil && c.Problem.Fault == Rewritten && tree.leaf > 0:
+		// The tree that the store keeps knows better which one it is.
+		c.Problem = &Problem{Account: c.Account, Seq: tree.leaf, Fault: Edited, Text: fmt.Sprintf("record %d is not the one that was written and signed", tree.leaf)}
+	case c.Problem != nil:
+	case got.Size < head.Size:
+		c.fail(got.Size+1, CutOff, "the head is that of %d records, and there are %d", head.Size, got.Size)
+	case got.Last != head.Last:
+		c.fail(got.Size, Edited, "record %d was changed: it is not the one that the head knows", got.Size)
+	case !got.Is(head):
+		c.fail(got.Size, WrongHead, "the head is not that of the records, though they are whole")
+	case tree.wrong > 0:
+		c.fail(tree.wrong, WrongHashes, "the stored tree is not that of the records, from record %d on; the records are whole", tree.wrong)
+	}
+}
+
+// beyond looks for records behind the head, which nobody appended.
+func (c *checking) beyond(ctx context.Context, log Log, head Head) error {
+	for _, err := range log.Records(ctx, c.Account, head.Size+1, head.Size+1) {
+		if err != nil {
+			return err
+		}
+		now, err := log.Head(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		if now.Is(head) {
+			c.fail(head.Size+1, WrongHead, "there is a record behind the head")
+		}
+	}
+	return nil
+}
+
+// finish closes the report and writes it.
+func (c *checking) finish(w io.Writer) (Report, error) {
+	head := c.v.Head()
+	c.Origin, c.From, c.To, c.Root = head.Origin(), c.v.start+1, head.Size, head.Root()
+	if !c.against.Trust.Nobody() && c.Signed == 0 && head.Size > 0 {
+		c.fail(1, Unsigned, "no trusted key has signed any of these records")
+	}
+	if err := c.write(w); err != nil {
+		return c.Report, err
+	}
+	if c.Problem != nil {
+		return c.Report, c.Problem
+	}
+	return c.Report, nil
+}
+
+func (r Report) write(w io.Writer) error {
+	var err error
+	say := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format+"\n", args...)
+		}
+	}
+	if r.Problem != nil {
+		say("NOT WHOLE. Account %q, record %d: %s (%s).", r.Account, r.Problem.Seq, r.Problem.Text, r.Problem.Fault)
+		return err
+	}
+	if r.To == 0 {
+		say("Account %q has no records.", r.Account)
+		return err
+	}
+	say("Whole. Account %q, records %d to %d, log %s.", r.Account, r.From, r.To, r.Origin)
+	switch {
+	case r.Checkpoints == 0:
+		say("No signature was checked: whoever owns the store could have cut the end off, or written all of it anew.")
+	case r.Signed < r.To:
+		say("Signed up to record %d (checkpoints that were right: %d). The %d records behind it are not signed yet.", r.Signed, r.Checkpoints, r.To-r.Signed)
+	default:
+		say("Signed up to record %d (checkpoints that were right: %d).", r.Signed, r.Checkpoints)
+	}
+	if r.Foreign > 0 {
+		say("Checkpoints of keys that are not trusted here, and were passed over: %d.", r.Foreign)
+	}
+	return err
+}
+
+// comparing holds the stored hashes against those that the records have.
+type comparing struct {
+	hashes tlog.HashReader
+	head   Head
+	want   []Hash
+	owner  []int64 // the record with which each came
+	next   int64   // the index of the first in want
+	wrong  int64   // the record of the first hash that is wrong
+	leaf   int64   // the first record whose own hash is
+}
+
+// compareBatch is how many hashes are read at a time.
+const compareBatch = 1024
+
+func (c *comparing) add(leaf Hash) error {
+	var complete []Hash
+	c.head, complete = c.head.grow(leaf)
+	for range complete {
+		c.owner = append(c.owner, c.head.Size)
+	}
+	if c.want = append(c.want, complete...); len(c.want) < compareBatch {
+		return nil
+	}
+	return c.flush()
+}
+
+func (c *comparing) flush() error {
+	if len(c.want) == 0 {
+		return nil
+	}
+	indexes := make([]int64, len(c.want))
+	for i := range indexes {
+		indexes[i] = c.next + int64(i)
+	}
+	got, err := c.hashes.ReadHashes(indexes)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	for i := range c.want {
+		if i < len(got) && got[i] == c.want[i] {
+			continue
+		}
+		if c.wrong == 0 {
+			c.wrong = c.owner[i]
+		}
+		if level, _ := tlog.SplitStoredHashIndex(indexes[i]); level == 0 && c.leaf == 0 && err == nil {
+			c.leaf = c.owner[i]
+		}
+	}
+	c.next += int64(len(c.want))
+	c.want, c.owner = slices.Delete(c.want, 0, len(c.want)), slices.Delete(c.owner, 0, len(c.owner))
+	return nil
+}

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store"
+)
+
+// TilePaper is the kind of paper in which complete tiles of the tree are kept.
+const TilePaper store.PaperKind = "audit-tile"
+
+// tileHeight makes tiles of 256 hashes, as transparency logs have them.
+const tileHeight = 8
+
+// tiles is the tree over the lines of an account at one moment, cut into tiles: level 0 has the hashes of 256 records in each, level 1 the roots of 256
+// such tiles, and so on. A tile that is complete never changes, so it is kept as a paper; the others are made of the lines behind it. So whatever is
+// asked of the tree costs a few tiles and fewer than 256 lines, after any restart.
+type tiles struct {
+	*Stored
+	ctx     context.Context
+	account string
+	end     chain.Head
+	made    map[tileAt][]Hash
+}
+
+// tileAt is where a tile is.
+type tileAt struct {
+	level int
+	n     int64
+}
+
+// rootAt is the tile of an account.
+type rootAt struct {
+	account string
+	tileAt
+}
+
+func (s *Stored) tiles(ctx context.Context, account string, end chain.Head) *tiles {
+	return &tiles{Stored: s, ctx: ctx, account: account, end: end, made: make(map[tileAt][]Hash)}
+}
+
+// ReadHashes lets package tlog read the tree. What is not there, or cannot be made of lines because they are not whole, is ErrNotFound.
+func (t *tiles) ReadHashes(indexes []int64) ([]Hash, error) {
+	hashes := make([]Hash, len(indexes))
+	for i, index := range indexes {
+		if index < 0 || index >= tlog.StoredHashCount(t.end.Seq) {
+			return nil, fmt.Errorf("%w: hash %d", ErrNotFound, index)
+		}
+		level, n := tlog.SplitStoredHashIndex(index)
+		below := level % t.height // how far above the tile's own hashes
+		at := tileAt{level / t.height, n << below >> t.height}
+		tile, err := t.tile(at)
+		if err != nil {
+			return nil, err
+		}
+		first := n<<below - at.n<<t.height
+		hashes[i] = rootOf(tile[first : first+1<<below])
+	}
+	return hashes, nil
+}
+
+// rootOf returns the root of a complete subtree.
+func rootOf(hashes []Hash) Hash {
+	if len(hashes) == 1 {
+		return hashes[0]
+	}
+	half := len(hashes) / 2
+	return tlog.NodeHash(rootOf(hashes[:half]), rootOf(hashes[half:]))
+}
+
+// tile returns as much of a tile as there is.
+func (t *tiles) tile(at tileAt) ([]Hash, error) {
+	if tile, ok := t.made[at]; ok {
+		return tile, nil
+	}
+	size := int64(1) << t.height
+	width := min(size, t.end.Seq>>(t.height*at.level)-at.n*size)
+	complete := width == size
+	tile := t.keptTile(at, complete)
+	if tile == nil {
+		var err error
+		if at.level == 0 {
+			tile, err = t.leaves(at.n*size, width)
+		} else {
+			tile, err = t.roots(tileAt{at.level - 1, at.n * size}, width)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if complete {
+			t.keepTile(at, tile)
+		}
+	}
+	t.made[at] = tile
+	return tile, nil
+}
+
+// roots returns the roots of complete tiles that are side by side.
+func (t *tiles) roots(first tileAt, count int64) ([]Hash, error) {
+	var roots []Hash
+	for i := range count {
+		at := tileAt{first.level, first.n + i}
+		t.mu.Lock()
+		root, known := t.known[rootAt{t.account, at}]
+		t.mu.Unlock()
+		if !known {
+			tile, err := t.tile(at)
+			if err != nil {
+				return nil, err
+			}
+			root = rootOf(tile)
+			delete(t.made, at)
+			t.mu.Lock()
+			t.known[rootAt{t.account, at}] = root
+			t.mu.Unlock()
+		}
+		roots = append(roots, root)
+	}
+	return roots, nil
+}
+
+// leaves returns the hashes of lines behind a number. Each must follow the one before, and the last be the one that the next line, or the store's head, knows:
+// else somebody would sign what nobody wrote.
+func (t *tiles) leaves(after, count int64) ([]Hash, error) {
+	var prev Hash
+	if after > 0 {
+		tile, err := t.tile(tileAt{0, (after - 1) >> t.height})
+		if err != nil {
+			return nil, err
+		}
+		prev = tile[len(tile)-1]
+	}
+	var leaves []Hash
+	for raw, err := range t.Records(t.ctx, t.account, after+1, min(after+count+1, t.end.Seq)) {
+		if err != nil {
+			return nil, err
+		}
+		h, err := readHeader(raw)
+		if err != nil || h.account != t.account || h.seq != after+int64(len(leaves))+1 || h.prev != prev {
+			return nil, t.notWhole(after + int64(len(leaves)) + 1)
+		}
+		if int64(len(leaves)) == count {
+			return leaves, nil // it was read for its prev alone
+		}
+		prev = HashOf(raw)
+		leaves = append(leaves, prev)
+	}
+	if int64(len(leaves)) < count || prev != t.end.Hash {
+		return nil, t.notWhole(after + int64(len(leaves)))
+	}
+	return leaves, nil
+}
+
+func (t *tiles) notWhole(seq int64) error {
+	return fmt.Errorf("%w: the tree, for the lines are not whole at record %d", ErrNotFound, seq)
+}
+
+// tileFacts is what the paper of a tile says. Hashes are no secret, so nothing is sealed.
+type tileFacts struct {
+	Hashes string `json:"hashes"`
+}
+
+func (t *tiles) paperID(at tileAt) string {
+	return fmt.Sprintf("%d/%d/%d", t.height, at.level, at.n)
+}
+
+// keptTile returns a complete tile that is kept. One that cannot be read is made anew.
+func (t *tiles) keptTile(at tileAt, complete bool) []Hash {
+	if !complete {
+		return nil
+	}
+	paper, err := t.lines.Paper(t.ctx, t.account, TilePaper, t.paperID(at))
+	if err != nil {
+		return nil
+	}
+	var facts tileFacts
+	if strictjson.Decode(bytes.TrimSpace(paper.Facts), &facts) != nil {
+		return nil
+	}
+	data, err := base64.StdEncoding.DecodeString(facts.Hashes)
+	if err != nil || len(data) != tlog.HashSize<<t.height {
+		return nil
+	}
+	tile := make([]Hash, 0, 1<<t.height)
+	for ; len(data) > 0; data = data[tlog.HashSize:] {
+		tile = append(tile, Hash(data[:tlog.HashSize]))
+	}
+	return tile
+}
+
+// keepTile keeps a complete tile. If that does not work, it is made again the next time.
+func (t *tiles) keepTile(at tileAt, tile []Hash) {
+	var data []byte
+	for _, hash := range tile {
+		data = append(data, hash[:]...)
+	}
+	facts, err := json.Marshal(tileFacts{Hashes: base64.StdEncoding.EncodeToString(data)})
+	if err == nil {
+		_ = t.lines.Amend(t.ctx, t.account, store.Beside{Papers: []store.PaperChange{{Kind: TilePaper, ID: t.paperID(at), Facts: facts}}})
+	}
+}

@@ -3,6 +3,7 @@ package fermata
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
@@ -49,6 +50,9 @@ type OpenInterrupt struct {
 	Envelope
 	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is one.
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
+	// RequestID names the request that people see, Deadline says until when they can answer. A server sets both; a deadline is nil if there is none.
+	RequestID string     `json:"requestId,omitempty"`
+	Deadline  *time.Time `json:"deadline,omitempty"`
 }
 
 // Envelope is what leaves a provider: the kind of the question, and the question.

@@ -76,6 +76,8 @@ type Asked struct {
 	Requester      string   `json:"requester,omitempty"`
 	Author         string   `json:"author,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
+	// Words is how many there are to read.
+	Words int `json:"words,omitempty"`
 	// Risk orders requests, the highest first.
 	Risk int `json:"risk,omitempty"`
 	// Policy names the version of the rules that required this, Rules the rules, Reason says why in words.

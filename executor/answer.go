@@ -12,8 +12,20 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// answers checks what was said against what was asked. Nothing is changed by it.
-func (e *Executor) answers(ctx context.Context, run store.Run, request Request) ([]store.Answer, error) {
+// word is what somebody says to one question.
+type word struct {
+	store.Answer // as it would be if nobody else had to agree
+	asked        store.Interrupt
+	open         bool // it can still be answered, as far as anybody knows
+	shown        string
+	value        json.RawMessage
+	// question and decision are set if it is about an action.
+	question *fermata.ApprovalRequest
+	decision *fermata.Decision
+}
+
+// words checks what was said against what was asked. Nothing is changed by it.
+func (e *Executor) words(ctx context.Context, run store.Run, request Request) ([]word, error) {
 	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
 	if err != nil {
 		return nil, err
@@ -27,18 +39,19 @@ func (e *Executor) answers(ctx context.Context, run store.Run, request Request) 
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("%w: a resume needs an answer", ErrInvalid)
 	}
-	var answers []store.Answer
+	var words []word
 	for id, said := range targets {
-		answer := store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}
+		w := word{Answer: store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}, shown: said.Shown}
 		i := slices.IndexFunc(asked, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 && asked[i].State == store.Pending { // or the store says what is the matter with it
-			if answer, err = e.answer(ctx, run, asked[i], request.Actor, said); err != nil {
+			w.asked, w.open = asked[i], true
+			if err = e.answer(ctx, run, request.Actor, said, &w); err != nil {
 				return nil, err
 			}
 		}
-		answers = append(answers, answer)
+		words = append(words, w)
 	}
-	return answers, nil
+	return words, nil
 }
 
 // onlyOpen makes a value the answer to the one open question.
@@ -64,55 +77,58 @@ func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.Raw
 }
 
 // answer checks one answer, and finds out what it says.
-func (e *Executor) answer(ctx context.Context, run store.Run, i store.Interrupt, actor string, said Answer) (store.Answer, error) {
-	answer := store.Answer{Interrupt: i.ID, Verdict: store.Answered, Shown: said.Shown}
+func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said Answer, w *word) error {
+	i := w.asked
 	if err := checkJSON("the answer", said.Value, fermata.MaxAnswer); err != nil {
-		return answer, err
+		return err
 	}
 	p, err := e.providerOf(run)
 	if err != nil {
-		return answer, err
+		return err
 	}
 	named, err := e.runOf(run, e.store)
 	if err != nil {
-		return answer, err
+		return err
 	}
-	value, err := p.Check(ctx, named, questionID(i.ID), said.Value)
+	w.value, err = p.Check(ctx, named, questionID(i.ID), said.Value)
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
-		return answer, &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
 	}
 	if err == nil && i.Kind == fermata.Approval.Name() {
-		value, err = e.approval(&answer, i, actor, value)
+		err = e.approval(actor, w)
 	}
-	answer.Data = e.seal(run.Account, store.SealedAnswer, i.ID, value)
-	return answer, err
+	w.Data = e.seal(run.Account, store.SealedAnswer, i.ID, w.value)
+	return err
 }
 
 var errClockOnly = errors.New("only the clock lets a question expire")
 
 // approval says what a decision on an action approves. Who decided is who we know it to be, whatever the answer says.
-func (e *Executor) approval(answer *store.Answer, i store.Interrupt, actor string, value json.RawMessage) (json.RawMessage, error) {
+func (e *Executor) approval(actor string, w *word) error {
+	i := w.asked
 	question, err := e.open(i.Account, store.SealedData, i.ID, i.Data)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var asked fermata.ApprovalRequest
 	var decision fermata.Decision
-	if err := errors.Join(json.Unmarshal(question, &asked), json.Unmarshal(value, &decision)); err != nil {
-		return nil, err
+	if err := errors.Join(json.Unmarshal(question, &asked), json.Unmarshal(w.value, &decision)); err != nil {
+		return err
 	}
 	if decision.Verb == fermata.VerbExpire {
-		return nil, &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
 	}
-	answer.Verdict = store.Reject
-	if answer.Final, err = asked.Approves(decision); answer.Final != "" {
-		answer.Verdict = store.Approve
+	w.Verdict = store.Reject
+	if w.Final, err = asked.Approves(decision); w.Final != "" {
+		w.Verdict = store.Approve
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	decision.By, decision.At = actor, time.Time{} // when, the store says
-	return json.Marshal(decision)
+	w.question, w.decision = &asked, &decision
+	w.value, err = json.Marshal(decision)
+	return err
 }
 
 // refused says why a decision was not taken, and by whom something was decided before.

@@ -1,7 +1,9 @@
 package executor
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -59,7 +62,9 @@ func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string
 }
 
 // ask makes questions visible.
-func (e *Executor) ask(work *store.Work, questions []provider.Question, rest *store.Rest) (fermata.Outcome, error) {
+func (e *Executor) ask(
+	ctx context.Context, work *store.Work, c *filing, questions []provider.Question, rest *store.Rest, again bool,
+) (fermata.Outcome, error) {
 	run := work.Run
 	before, err := e.lastOpen(run)
 	if err != nil {
@@ -78,10 +83,36 @@ func (e *Executor) ask(work *store.Work, questions []provider.Question, rest *st
 		if err != nil {
 			return nil, err
 		}
+		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
+			err := e.request(ctx, c, q, &shown, again)
+			if errors.Is(err, desk.ErrInvalid) {
+				return failed(run, "bad_question", fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		rest.Open = append(rest.Open, shown)
 		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
 	}
 	return waiting, nil
+}
+
+// request puts a question before people.
+func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, shown *store.NewInterrupt, again bool) error {
+	base := int64(0)
+	if again {
+		known, err := e.store.Paper(ctx, c.run.Account, store.RequestPaper, q.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		base = known.Revision
+	}
+	deadline, err := e.openRequest(c, q, *shown, base)
+	if shown.Timeout > 0 || deadline.Before(forever(c.now)) {
+		shown.Timeout = max(deadline.Sub(c.now), time.Nanosecond)
+	}
+	return err
 }
 
 // lastOpen is what the run waited for when it rested last.

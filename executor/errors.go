@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -56,10 +58,45 @@ type RefusedError struct {
 	By      string
 	At      time.Time
 	Verdict store.Verdict
+	// Err says more, if the people's side refused it: an error of package desk.
+	Err error
+}
+
+// Forbidden is the result of a word that is not this person's to say; the error says why.
+const Forbidden store.Result = "forbidden"
+
+// Unwrap returns why the people's side refused it, if that was it.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// refusals are the words of the audit log for what the desk refuses.
+var refusals = []struct {
+	err error
+	why audit.Refusal
+}{
+	{desk.ErrAnswered, audit.RefusedAlreadyDecided}, {desk.ErrExpired, audit.RefusedTooLate}, {desk.ErrWithdrawn, audit.RefusedSuperseded},
+	{desk.ErrChanged, audit.RefusedDigestMismatch}, {desk.ErrExcluded, audit.RefusedOwnRequest}, {desk.ErrWeakAuth, audit.RefusedWeakAuth},
+	{desk.ErrNotAllowed, audit.RefusedVerbNotAllowed}, {desk.ErrDenied, audit.RefusedByPolicy}, {desk.ErrEdit, audit.RefusedBadAnswer},
+	{desk.ErrValue, audit.RefusedBadAnswer}, {desk.ErrText, audit.RefusedBadAnswer},
+}
+
+// why is the word for it in the audit log.
+func (e *RefusedError) why() audit.Refusal {
+	if e.Err == nil {
+		return audit.Refusal(e.Result) // the store's words are the same
+	}
+	for _, r := range refusals {
+		if errors.Is(e.Err, r.err) {
+			return r.why
+		}
+	}
+	return audit.RefusedNotAllowed
 }
 
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("executor: decision on %s refused: %s", e.Interrupt, e.Result)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
 	if e.By != "" {
 		text += fmt.Sprintf(": %s by %s at %s", e.Verdict, e.By, e.At.UTC().Format(time.RFC3339))
 	}

@@ -7,7 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -24,7 +28,7 @@ type flight struct {
 
 // launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped; then somebody else
 // takes over when the lease is over.
-func (e *Executor) launch(work *store.Work) *flight {
+func (e *Executor) launch(work *store.Work, known *dossier) *flight {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopped {
@@ -33,7 +37,7 @@ func (e *Executor) launch(work *store.Work) *flight {
 	f := &flight{done: make(chan struct{})}
 	e.work.Go(func() {
 		defer close(f.done)
-		f.outcome = e.execute(work)
+		f.outcome = e.execute(work, known)
 	})
 	return f
 }
@@ -45,7 +49,7 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	if err != nil || work == nil {
 		return nil // a worker finds it
 	}
-	flight := e.launch(work)
+	flight := e.launch(work, nil)
 	for _, i := range work.Decided {
 		if i.ResumeID == request.ResumeID && i.By == request.Actor {
 			return flight
@@ -54,19 +58,23 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	return nil
 }
 
-// execute works on a claimed run until it rests, and writes down how that ended.
-func (e *Executor) execute(work *store.Work) fermata.Outcome {
+// execute works on a claimed run until it rests, and writes down how that ended. known is what is known of it, if the caller has it at hand.
+func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 	ctx, cancel := context.WithCancel(e.life)
 	defer cancel()
+	defer e.stats.begin(work)()
 	stop := e.renew(ctx, cancel, work.Lease)
-	result, err := e.provide(ctx, work)
+	c := &filing{run: work.Run}
+	result, span, err := e.attempt(ctx, work, c, known)
 	stop()
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
 	var outcome fermata.Outcome
 	if err == nil {
-		outcome, err = e.settle(settle, work, result)
+		outcome, err = e.settle(settle, work, c, result)
 	}
+	traceOutcome(span, outcome, err)
+	e.stats.ended(work, result.Applied, err)
 	if err == nil {
 		return outcome
 	}
@@ -77,6 +85,21 @@ func (e *Executor) execute(work *store.Work) fermata.Outcome {
 	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
 	return nil
+}
+
+// attempt lets the provider work, with what is known of the run, and draws it.
+func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, known *dossier) (provider.Result, trace.Span, error) {
+	if known == nil {
+		d, err := e.dossierOf(ctx, work.Run.Account, work.Run.ID)
+		if err != nil {
+			return provider.Result{}, noop.Span{}, err
+		}
+		known = &d
+	}
+	c.dossier = *known
+	ctx, span := e.traceExecution(ctx, work, c.dossier)
+	result, err := e.provide(ctx, work, c)
+	return result, span, err
 }
 
 // renew keeps the lease for as long as the execution takes, and ends the execution when somebody else has the run.
@@ -103,7 +126,7 @@ func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease s
 }
 
 // provide lets the provider work.
-func (e *Executor) provide(ctx context.Context, work *store.Work) (result provider.Result, err error) {
+func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing) (result provider.Result, err error) {
 	defer safely.Recover(&err)
 	run := work.Run
 	if run.Attempts >= e.config.MaxAttempts {
@@ -113,7 +136,7 @@ func (e *Executor) provide(ctx context.Context, work *store.Work) (result provid
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &owner{e, work.Lease}, Attempt: run.Attempts}
+	x := provider.Execution{Owner: &owner{e, work.Lease, c}, Policy: e.rules(run, c.dossier), Attempt: run.Attempts, Report: e.live.reporter(run)}
 	if x.Run, err = e.runOf(run, e.store.Fenced(work.Lease)); err != nil {
 		return result, err
 	}
@@ -139,33 +162,16 @@ func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, 
 }
 
 // settle gives the run back, with what it came to.
-func (e *Executor) settle(ctx context.Context, work *store.Work, result provider.Result) (fermata.Outcome, error) {
-	run := work.Run
+func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result) (fermata.Outcome, error) {
 	rest := store.Rest{Status: store.Waiting}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, questionID(i.ID)) {
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err := e.came(work, result.Rest, &rest)
-	if err != nil {
-		return nil, err
-	}
-	switch outcome.(type) {
-	case fermata.Completed:
-		rest.Status = store.Completed
-	case fermata.Failed:
-		rest.Status, rest.Open = store.Failed, nil
-	case fermata.NeedsInput:
-	}
-	data, err := json.Marshal(outcome)
-	if err != nil {
-		return nil, err
-	}
-	rest.Outcome = e.seal(run.Account, store.SealedOutcome, run.ID, data)
-	status, err := e.store.Rest(ctx, work.Lease, rest)
-	if status == store.Ready {
-		e.nudge()
+	outcome, err := e.rest(ctx, work, c, result, rest, false)
+	if errors.Is(err, store.ErrStale) { // what it asks was asked before, and withdrawn
+		outcome, err = e.rest(ctx, work, c, result, rest, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
 		return nil, nil // it is not what all who decided wait for
@@ -173,8 +179,44 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, result provider
 	return outcome, err
 }
 
+// rest writes down what the run came to. again says that what it asks may have been asked before.
+func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest, again bool) (fermata.Outcome, error) {
+	run := work.Run
+	var err error
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return nil, err
+	}
+	c.Beside = store.Beside{}
+	outcome, err := e.came(ctx, work, c, result.Rest, &rest, again)
+	if err != nil {
+		return nil, err
+	}
+	switch outcome.(type) {
+	case fermata.Completed:
+		rest.Status = store.Completed
+	case fermata.Failed:
+		rest.Status, rest.Open, c.Beside = store.Failed, nil, store.Beside{}
+	case fermata.NeedsInput:
+	}
+	data, err := json.Marshal(outcome)
+	if err != nil {
+		return nil, err
+	}
+	if !rest.Status.Alive() {
+		if err := c.line(theSystem, c.place(), audit.RunEnded{Status: string(rest.Status), Outcome: c.digest(string(data))}); err != nil {
+			return nil, err
+		}
+	}
+	rest.Outcome, rest.Beside = e.seal(run.Account, store.SealedOutcome, run.ID, data), c.Beside
+	status, err := e.store.Rest(ctx, work.Lease, rest)
+	if status == store.Ready {
+		e.nudge()
+	}
+	return outcome, err
+}
+
 // came says what a rest is for those outside.
-func (e *Executor) came(work *store.Work, came provider.Rest, rest *store.Rest) (fermata.Outcome, error) {
+func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came provider.Rest, rest *store.Rest, again bool) (fermata.Outcome, error) {
 	run := work.Run
 	switch r := came.(type) {
 	case provider.Completed:
@@ -185,7 +227,7 @@ func (e *Executor) came(work *store.Work, came provider.Rest, rest *store.Rest) 
 		if len(r.Questions) == 0 {
 			return failed(run, "bad_question", "the run waits, and nobody knows for what"), nil
 		}
-		return e.ask(work, r.Questions, rest)
+		return e.ask(ctx, work, c, r.Questions, rest, again)
 	}
 	return failed(run, "bad_provider", "the provider came back with nothing"), nil
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -38,6 +40,10 @@ type Config struct {
 	MaxAttempts int
 	// Retention is how long a run is kept after it is over. The default is for ever.
 	Retention time.Duration
+	// Desk says how people decide.
+	Desk Desk
+	// Tracer, if given, draws what runs do; never what they work on.
+	Tracer trace.Tracer
 	// Log gets what operators should know. The default is slog.Default.
 	Log *slog.Logger
 }
@@ -67,7 +73,9 @@ type Executor struct {
 	config    Config
 	store     store.Store
 	providers map[string]provider.Provider
-	changes   hub // what the store hints at
+	changes   hub  // what the store hints at
+	live      live // what happens at this moment
+	stats     stats
 
 	life context.Context // ends when the executor is stopped
 	kill context.CancelFunc
@@ -155,6 +163,10 @@ func (e *Executor) Start() {
 		e.work.Go(e.seek)
 	}
 	e.work.Go(e.sweep)
+	e.work.Go(e.tick)
+	if e.config.Desk.Notify != nil {
+		e.work.Go(e.deliver)
+	}
 	if e.config.Retention > 0 {
 		e.work.Go(e.retain)
 	}

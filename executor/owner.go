@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -13,6 +14,7 @@ import (
 type owner struct {
 	executor *Executor
 	lease    store.Lease
+	filing   *filing // of the execution, for what the audit log says of effects
 }
 
 func (o *owner) SetRef(ctx context.Context, ref string) error {
@@ -26,6 +28,9 @@ func (o *owner) Ledger() fermata.Ledger { return o }
 func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
 	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
 	var err error
+	if effect.Beside, err = o.line(intent, audit.EffectBegun{Number: intent.Try, Action: o.action(intent), Key: intent.Key, Fence: o.lease.Fence, Ruling: o.ruling(intent)}); err != nil {
+		return fermata.LedgerLine{}, false, err
+	}
 	if effect.Allowed, err = o.allowed(intent); err != nil {
 		return fermata.LedgerLine{}, false, err
 	}
@@ -81,7 +86,12 @@ func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.Led
 	if line.State == fermata.EffectFailed {
 		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything
 	}
-	err := o.end(ctx, end, line.Receipt)
+	ended := audit.EffectEnded{Number: intent.Try, State: audit.EffectState(end.State), Receipt: o.filing.digest(string(line.Receipt))}
+	var err error
+	if end.Beside, err = o.line(intent, ended); err != nil {
+		return err
+	}
+	err = o.end(ctx, end, line.Receipt)
 	if errors.Is(err, store.ErrNotFound) && intent.Allowed == nil {
 		if end.Interrupt, err = o.approved(ctx, intent); err == nil {
 			err = o.end(ctx, end, line.Receipt)
@@ -93,4 +103,30 @@ func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.Led
 func (o *owner) end(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) error {
 	end.Receipt = o.executor.seal(end.Account, store.SealedReceipt, end.Interrupt, receipt)
 	return o.executor.store.End(ctx, end)
+}
+
+// line is what the audit log says of an effect.
+func (o *owner) line(intent fermata.Intent, body audit.Body) (store.Beside, error) {
+	c := &filing{run: o.filing.run, dossier: o.filing.dossier}
+	place := c.place()
+	place.Interrupt = intent.Interrupt
+	err := c.line(theSystem, place, body)
+	return c.Beside, err
+}
+
+// action names what is done. A run without a salt has no digest to show; then its name stands for nothing but itself.
+func (o *owner) action(intent fermata.Intent) audit.Action {
+	action := audit.Action{Args: o.filing.digest(intent.Digest)}
+	if intent.Allowed != nil {
+		action.Name = intent.Allowed.Request.Action
+	}
+	return action
+}
+
+// ruling is the policy that allowed an effect about which nobody was asked.
+func (o *owner) ruling(intent fermata.Intent) audit.Ruling {
+	if intent.Allowed == nil {
+		return audit.Ruling{}
+	}
+	return audit.Ruling{Rules: []string{intent.Allowed.By}}
 }

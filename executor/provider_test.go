@@ -154,10 +154,10 @@ func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour} {
 		runs := memory.NewRuns(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Timeout: own}}}}, nil
+			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
 		}}
 		waits(t, mustRun(t, executorOf(t, runs, p, nil), scriptedStart()))
-		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created) != want {
+		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
 			t.Errorf("%v of its own: %v", own, i.Deadline.Sub(i.Created))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
@@ -35,11 +36,14 @@ type Request struct {
 	StartID string
 	// Supersede ends the run that has the state key, if it began with something else.
 	Supersede bool
+	// Once keeps the state key for this start alone: another one is refused even after the run is over.
+	Once bool
 
 	// ResumeID is chosen by the caller: the same request with the same id can be repeated at will, and counts once.
 	ResumeID string
-	// Actor is who decides, Via how their word came here.
+	// Actor is who decides, or on whose behalf a run is started; Via how their word came here, Auth how well we know that it is theirs.
 	Actor, Via string
+	Auth       desk.Auth
 	// Value answers the one question that is open; Targets answers questions by id. What decides on an action needs an id: whoever looked at one
 	// action must not approve the next one, because somebody else was faster.
 	Value   json.RawMessage
@@ -73,6 +77,8 @@ func (e *Executor) Run(ctx context.Context, request Request) (fermata.Outcome, e
 }
 
 func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome, error) {
+	ctx, span := e.tracer().Start(ctx, "fermata.start")
+	defer span.End()
 	p, name, err := e.graph(request.Graph)
 	if err != nil {
 		return nil, err
@@ -90,6 +96,11 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 	} else if same, err := e.prepare(ctx, request, &begin); err != nil || same {
 		return e.again(ctx, request, err)
 	}
+	paper, known, err := e.beginning(ctx, request, begin)
+	if err != nil {
+		return nil, err
+	}
+	begin.Beside = paper.Beside
 	lease, err := e.store.Create(ctx, begin)
 	if errors.Is(err, store.ErrExists) { // somebody was faster; with the same, or with something else?
 		_, err = e.prepare(ctx, request, &begin)
@@ -98,7 +109,7 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 	if err != nil {
 		return nil, err
 	}
-	flight := e.launch(&store.Work{Lease: lease, Run: begun(begin, lease)})
+	flight := e.launch(&store.Work{Lease: lease, Run: begun(begin, lease)}, known)
 	return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
 }
 
@@ -115,12 +126,12 @@ func (e *Executor) prepare(ctx context.Context, request Request, begin *store.Ne
 	switch {
 	case last.InputDigest == begin.InputDigest:
 		return true, nil
-	case !last.Status.Alive():
+	case !last.Status.Alive() && !request.Once:
 		return false, nil
-	case !request.Supersede:
+	case !request.Supersede || request.Once:
 		return false, fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
 	}
-	if _, err = e.store.Cancel(ctx, begin.Account, begin.StateKey, store.Superseded); errors.Is(err, store.ErrNotFound) {
+	if _, err = e.store.Cancel(ctx, begin.Account, begin.StateKey, store.Superseded, e.ending(last, request.Actor, store.Superseded)); errors.Is(err, store.ErrNotFound) {
 		return false, nil // it ended by itself
 	}
 	return false, err
@@ -151,26 +162,22 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	if err != nil {
 		return nil, err
 	}
-	decision := store.Decision{
-		Account: request.Account, Run: run.ID, ResumeID: request.ResumeID, Actor: request.Actor, Via: request.Via, Body: bodyDigest(request),
-	}
-	answers, bad := e.answers(ctx, run, request)
-	if bad == nil {
-		decision.Answers = answers
-	} else if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
-		return nil, bad
-	} else if err != nil {
-		return nil, err // nobody knows whether it was bad
-	}
-	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
-	receipt, err := e.store.Decide(ctx, decision)
+	ctx, end := e.traceDecision(ctx, run, request)
+	receipt, err := e.decide(ctx, run, request)
+	end(receipt, err)
 	switch {
+	case errors.Is(err, errCounted): // the run waits for more people
+		return e.openOutcome(run.Account, run.ID, run.Outcome)
 	case errors.Is(err, store.ErrReused):
 		return nil, ErrReused
 	case err != nil:
 		return nil, err
 	case receipt.Result != store.Accepted:
-		return nil, e.refused(ctx, run, receipt)
+		err := e.refused(ctx, run, receipt)
+		if !receipt.Replayed {
+			err = errors.Join(err, e.refuse(ctx, run, request, err))
+		}
+		return nil, err
 	}
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run, request)})
 }
@@ -183,13 +190,13 @@ func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Ru
 	return run, err
 }
 
-// Cancel ends a run. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrOver if the run is over.
-func (e *Executor) Cancel(ctx context.Context, account, stateKey string) error {
+// Cancel ends a run, on somebody's behalf. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrOver if the run is over.
+func (e *Executor) Cancel(ctx context.Context, account, stateKey, actor string) error {
 	run, err := e.find(ctx, account, stateKey)
 	if err != nil {
 		return err
 	}
-	if _, err = e.store.Cancel(ctx, account, stateKey, store.Cancelled); errors.Is(err, store.ErrNotFound) {
+	if _, err = e.store.Cancel(ctx, account, stateKey, store.Cancelled, e.ending(run, actor, store.Cancelled)); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q is %s", ErrOver, stateKey, run.Status)
 	}
 	return err

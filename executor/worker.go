@@ -39,7 +39,7 @@ func (e *Executor) seek() {
 			e.idle(e.config.Poll)
 			continue
 		}
-		e.execute(work)
+		e.execute(work, nil)
 	}
 }
 
@@ -73,7 +73,7 @@ func (e *Executor) expire(guard *clockGuard) (int, error) {
 		e.config.Log.Error("the clock of the store has jumped: nothing expires for now", "ahead", guard.jumped)
 		return 0, nil
 	}
-	expired, err := e.store.Expire(e.life, expireAtOnce)
+	expired, err := e.store.Expire(e.life, expireAtOnce, e.lapse)
 	return len(expired), err
 }
 

@@ -26,6 +26,7 @@ type options struct {
 	takeOver   bool
 	clock      func() time.Time
 	modifiers  []StateModifier
+	steps      func(Step) // nil if nobody watches
 	answers    map[string]any
 	twice      []string // interrupts that were answered more than once
 }

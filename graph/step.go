@@ -44,6 +44,7 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 		v.Restore(t.place, saved.records, saved.journal)
 	}
 	inner, scope := v.Enter(ctx)
+	f.sess.tell(v, StepStarted)
 	err := f.call(inner, n, t, out)
 	var signals []*visit.Signal
 	if err != nil {
@@ -54,17 +55,19 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
 	if err == nil && used {
 		err = v.Swallowed(signals)
 	}
+	state := StepFailed
 	switch {
 	case err != nil:
-		return f.failed(t, v, err)
 	case signals != nil:
-		err = f.waits(t, v, signals)
+		state, err = StepWaits, f.waits(t, v, signals)
 	default:
-		err = f.finished(t, v, used, out)
+		state, err = StepFinished, f.finished(t, v, used, out)
 	}
 	if err != nil {
+		f.sess.tell(v, StepFailed)
 		return f.failed(t, v, err)
 	}
+	f.sess.tell(v, state)
 	if siblings {
 		return f.save(ctx)
 	}

@@ -78,6 +78,10 @@ type Execution struct {
 	// Attempt counts, from 0, how often it was tried since the run came to rest.
 	Attempt int
 	Owner   Owner
+	// Policy, if it is not nil, is asked about actions beside the graph's own; the stricter word counts.
+	Policy fermata.Policy
+	// Report, if it is not nil, hears of what happens meanwhile. It never waits, and several goroutines may call it at once.
+	Report func(Progress)
 }
 
 // Answer is a person's word on one question, or the clock's.

@@ -140,7 +140,7 @@ func questionOf(i store.Interrupt) question {
 }
 
 func (f *fermataService) cancel(ctx context.Context, r request) (answer, error) {
-	return didOrOver(f.executor.Cancel(ctx, r.Account, r.Key))
+	return didOrOver(f.executor.Cancel(ctx, r.Account, r.Key, ""))
 }
 
 func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {

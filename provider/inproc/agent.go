@@ -34,14 +34,14 @@ func (g *agentGraph) describe() (provider.Graph, error) {
 	return provider.Graph{Name: g.config.Agent.Name(), Description: g.config.Agent.Description(), Input: schema.TextFor[conversation]()}, nil
 }
 
-func (g *agentGraph) runner(run provider.Run, ledger fermata.Ledger) (*agent.Runner, error) {
+func (g *agentGraph) runner(run provider.Run, ledger fermata.Ledger, policy fermata.Policy) (*agent.Runner, error) {
 	config := g.config
-	config.Store, config.Account, config.Ledger = run.State, run.Account, ledger
+	config.Store, config.Account, config.Ledger, config.Policy = run.State, run.Account, ledger, policy
 	return agent.NewRunner(config)
 }
 
 func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
-	runner, err := g.runner(e.Run, e.Owner.Ledger())
+	runner, err := g.runner(e.Run, e.Owner.Ledger(), policyOf(g.config.Policy, e))
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -68,7 +68,7 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 		if len(input.Messages) == 0 {
 			return agent.Finished{}, fmt.Errorf("%w: nobody says anything", errInput)
 		}
-		return last(runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
+		return last(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
 	case err != nil:
 		return agent.Finished{}, err
 	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
@@ -78,15 +78,16 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	if err != nil {
 		return agent.Finished{}, err
 	}
-	return last(runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
+	return last(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
 }
 
-// last is what the events came to.
-func last(events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
+// last is what the events came to. Whoever watches hears of them.
+func last(e provider.Execution, events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
 	for event, failure := range events {
 		if failure != nil {
 			return end, failure
 		}
+		tell(e, event)
 		switch body := event.Body.(type) {
 		case agent.Finished:
 			end = body
@@ -99,7 +100,7 @@ func last(events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error)
 }
 
 func (g *agentGraph) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
-	runner, err := g.runner(run, nil)
+	runner, err := g.runner(run, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -50,7 +51,8 @@ func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
 }
 
 func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
-	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger())))
+	ctx = agent.WithEvents(ctx, func(event *agent.Event) { tell(e, event) })
+	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), watched(e)))
 	return rest(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(state)
 		done := provider.Completed{Output: output, FinishReason: "end"}
@@ -59,6 +61,17 @@ func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provi
 		}
 		return done, err
 	})
+}
+
+// policyOf is whom an execution asks about actions: the graph's own policy, that of the execution, or the stricter of both.
+func policyOf(own fermata.Policy, e provider.Execution) fermata.Policy {
+	switch {
+	case e.Policy == nil:
+		return own
+	case own == nil:
+		return e.Policy
+	}
+	return fermata.Strictest(own, e.Policy)
 }
 
 // advance starts the run, or goes on with it.

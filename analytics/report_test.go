@@ -1,0 +1,119 @@
+package analytics_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/analytics"
+)
+
+var monday = time.Date(2026, 11, 9, 10, 0, 0, 0, time.UTC)
+
+func ms(t time.Time) int64 { return t.UnixMilli() }
+
+// decided is a request that was asked at a time and settled after a while.
+func decided(at time.Time, after time.Duration, outcome, by string) analytics.RequestFacts {
+	return analytics.RequestFacts{Kind: "approval", Action: "refund", Rule: "refunds", Outcome: outcome, By: by, Created: ms(at), Viewed: ms(at.Add(after / 2)), Decided: ms(at.Add(after)), Words: 100}
+}
+
+func TestReport_CountsWhatCameOfRequests(t *testing.T) {
+	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(24*time.Hour))
+	for n, outcome := range []string{"approve", "approve", "reject", "expire", "escape", "withdraw"} {
+		r := decided(monday.Add(time.Duration(n)*time.Minute), time.Duration(n+1)*time.Minute, outcome, "ann")
+		if n == 1 {
+			r.Edited, r.Asked, r.Paged = 1, 2, 1
+		}
+		c.Request(r)
+	}
+	c.Request(analytics.RequestFacts{Kind: "review", Created: ms(monday.Add(23 * time.Hour))})
+	c.Request(decided(monday.Add(-time.Hour), time.Minute, "approve", "ann")) // before
+	r := c.Report()
+	a := r.All
+	if a.Requests != 7 || a.Open != 1 || a.Approved != 2 || a.Edited != 1 || a.Rejected != 1 || a.Expired != 1 || a.Escaped != 1 || a.Withdrawn != 1 || a.Asked != 1 || a.Paged != 1 {
+		t.Errorf("%+v", a)
+	}
+	if a.OldestOpen != 3600 || a.ToDecide != (analytics.Times{N: 3, P50: 120, P90: 180, P99: 180}) || a.ToView.N != 6 {
+		t.Errorf("%+v", a)
+	}
+	if len(r.ByKind) != 2 || r.ByKind[0].Name != "approval" || len(r.ByRule) != 1 || r.ByAction[0].Requests != 6 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Whoever always says yes, faster than anybody reads, stands out; and has no say in what is proposed.
+func TestReport_ARubberStampStandsOut(t *testing.T) {
+	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
+	for n := range 60 {
+		at := monday.Add(time.Duration(n) * time.Hour)
+		careful, hasty := at.Add(30*time.Second), at.Add(time.Second)
+		verb := "approve"
+		if n%10 == 0 {
+			verb = "reject"
+		}
+		c.Vote(analytics.VoteFacts{Actor: "ann", Verb: verb, Words: 100, Created: ms(at), Viewed: ms(at), At: ms(careful), Via: "http/oidc amr=otp"})
+		c.Vote(analytics.VoteFacts{Actor: "dan", Verb: "approve", Words: 100, Created: ms(at), Viewed: ms(at), At: ms(hasty), Via: "slack"})
+		c.Request(decided(at, time.Minute, "approve", "dan"))
+	}
+	r := c.Report()
+	if len(r.People) != 2 || r.People[0].Suspect || !r.People[1].Suspect || r.People[1].TooFast != 100 || r.People[0].Yes != 90 || r.People[0].Reading.P50 != 30 {
+		t.Errorf("%+v", r.People)
+	}
+	if r.People[0].OutOfHours == 0 || r.People[0].Burst != 1 || r.People[0].Share != 50 {
+		t.Errorf("%+v", r.People[0])
+	}
+	if len(r.Channels) != 2 || r.Channels[0].Name != "http/oidc" || r.Channels[1].Name != "slack" {
+		t.Errorf("%+v", r.Channels)
+	}
+	if len(r.Proposals) != 0 {
+		t.Errorf("proposed from a rubber stamp: %+v", r.Proposals)
+	}
+}
+
+func TestReport_ProposesWhatWasAlwaysApproved(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(n int, r *analytics.RequestFacts)
+		want  int
+	}{
+		"always":            {func(int, *analytics.RequestFacts) {}, 1},
+		"once refused":      {func(n int, r *analytics.RequestFacts) { r.Outcome = pick(n == 7, "reject", "approve") }, 0},
+		"once edited":       {func(n int, r *analytics.RequestFacts) { r.Edited = pick(n == 7, 1, 0) }, 0},
+		"once expired":      {func(n int, r *analytics.RequestFacts) { r.Outcome = pick(n == 7, "expire", "approve") }, 0},
+		"once asked about":  {func(n int, r *analytics.RequestFacts) { r.Asked = pick(n == 7, 1, 0) }, 0},
+		"once withdrawn":    {func(n int, r *analytics.RequestFacts) { r.Outcome = pick(n == 7, "withdraw", "approve") }, 1},
+		"by one person":     {func(_ int, r *analytics.RequestFacts) { r.By = "ann" }, 0},
+		"two rules":         {func(n int, r *analytics.RequestFacts) { r.Rule = fmt.Sprint("rule ", n%2) }, 0},
+		"is about a choice": {func(_ int, r *analytics.RequestFacts) { r.Action = "" }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			collector := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
+			for n := range 55 {
+				r := decided(monday.Add(time.Duration(n)*time.Hour), time.Hour, "approve", pick(n%2 == 0, "ann", "bob"))
+				c.spoil(n, &r)
+				collector.Request(r)
+			}
+			if got := collector.Report().Proposals; len(got) != c.want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func pick[T any](yes bool, a, b T) T {
+	if yes {
+		return a
+	}
+	return b
+}
+
+func BenchmarkReport_AMillionDecisions(b *testing.B) {
+	for b.Loop() {
+		c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(24*365*time.Hour))
+		for n := range 1_000_000 {
+			at := monday.Add(time.Duration(n) * time.Second)
+			c.Request(decided(at, time.Minute, "approve", "ann"))
+			c.Vote(analytics.VoteFacts{Actor: fmt.Sprint("p", n%50), Verb: "approve", Words: 100, Created: ms(at), Viewed: ms(at), At: ms(at.Add(time.Minute)), Via: "http/oidc"})
+		}
+		c.Report()
+	}
+}

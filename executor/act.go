@@ -1,0 +1,142 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// ErrDecides says that an act is a decision, which has to come with a resume id: see [Executor.Run].
+var ErrDecides = errors.New("executor: a decision is made with a resume id")
+
+// Act does something with a request that decides nothing: claim it, say that one looks at it, comment, delegate, snooze, ask back. It
+// returns the request as it is then, store.ErrNotFound if there is none, or an error of package desk.
+func (e *Executor) Act(ctx context.Context, account, id string, act desk.Act) (desk.Request, error) {
+	switch act.(type) {
+	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Escape, desk.Withdraw:
+		return desk.Request{}, ErrDecides
+	}
+	for try := 0; ; try++ {
+		doc, err := e.act(ctx, account, id, act)
+		if !errors.Is(err, store.ErrStale) || try == maxTries {
+			return doc, err
+		}
+	}
+}
+
+// act is one try. It returns ErrStale if somebody else was faster.
+func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (desk.Request, error) {
+	asked, err := e.store.Question(ctx, account, id)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	known, err := e.requestOf(ctx, account, id)
+	if err != nil || known == nil {
+		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
+	}
+	if asked.State == store.Withdrawn && known.State == desk.Open {
+		return known.Request, &desk.OverError{State: desk.Withdrawn, Outcome: desk.Dropped, At: asked.Created}
+	}
+	c := &filing{run: store.Run{Account: account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
+	if c.dossier, err = e.dossierOf(ctx, account, asked.Run); err != nil {
+		return desk.Request{}, err
+	}
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return desk.Request{}, err
+	}
+	change, err := desk.Apply(known.Request, act, e.env(c.now))
+	if err != nil || !change.Changed() {
+		return known.Request, err
+	}
+	if change.Final != nil {
+		return known.Request, ErrDecides
+	}
+	if err := e.file(c, change, known.revision); err != nil {
+		return desk.Request{}, err
+	}
+	return change.Request, e.store.Amend(ctx, account, c.Beside)
+}
+
+// Request returns the life of a question among people, or store.ErrNotFound.
+func (e *Executor) Request(ctx context.Context, account, id string) (desk.Request, error) {
+	known, err := e.requestOf(ctx, account, id)
+	if err != nil || known == nil {
+		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
+	}
+	return known.Request, nil
+}
+
+// ending is what is written beside a run that somebody ends.
+func (e *Executor) ending(run store.Run, actor string, as store.Status) store.Beside {
+	c := &filing{run: run}
+	who := theSystem
+	if actor != "" {
+		who = audit.Actor{Principal: actor, Kind: audit.Person}
+	}
+	if err := c.line(who, c.place(), audit.RunEnded{Status: string(as)}); err != nil {
+		e.config.Log.Error("a line for the audit log", "err", err) // only a name that is no text can do this
+	}
+	return c.Beside
+}
+
+// atOnce is how many requests or notices are looked at in one go.
+const atOnce = 100
+
+// tick lets the clock do what is due with requests: remind, page, ask more people. That a request expires is the store's to say.
+func (e *Executor) tick() {
+	var guard clockGuard
+	for !e.closing() {
+		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
+			e.config.Log.Error("the routes of requests", "err", err)
+		}
+		e.idle(e.config.Poll)
+	}
+}
+
+func (e *Executor) ticks(guard *clockGuard) error {
+	now, err := e.store.Now(e.life)
+	if err != nil || !guard.trusts(now, time.Now()) {
+		return err
+	}
+	due, err := e.store.Due(e.life, store.RequestPaper, atOnce)
+	for _, paper := range due {
+		known, failure := e.readRequest(paper)
+		if failure == nil && now.Before(known.Deadline) {
+			_, failure = e.act(e.life, paper.Account, paper.ID, desk.Tick{})
+		}
+		if failure != nil && !errors.Is(failure, store.ErrStale) && !errors.Is(failure, ErrDecides) { // what is over meanwhile, the store says
+			err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
+		}
+	}
+	return err
+}
+
+// lapse is what is written beside an interrupt that expires.
+func (e *Executor) lapse(i store.Interrupt, paper *store.Paper) store.Beside {
+	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
+	if paper == nil {
+		return c.Beside
+	}
+	known, err := e.readRequest(*paper)
+	if err == nil {
+		if known.Deadline.After(c.now) {
+			c.now = known.Deadline
+		}
+		var change desk.Change
+		change, err = desk.Apply(known.Request, desk.Tick{}, e.env(c.now))
+		if err == nil && change.Changed() {
+			err = e.file(c, change, known.revision)
+		}
+	}
+	if err != nil {
+		e.config.Log.Error("a request expires that cannot be read", "request", i.ID, "err", err)
+		return store.Beside{}
+	}
+	return c.Beside
+}

@@ -1,0 +1,106 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/tool"
+)
+
+type letter struct {
+	Text string `json:"text"`
+}
+
+var seal = fermata.NewKind[string, string]("seal-of-check-test")
+
+// build is a program: a graph named letter whose one node is called so, and an agent if it has one.
+func build(t *testing.T, node string, others ...inproc.Graph) provider.Provider {
+	t.Helper()
+	g := graph.New[letter]("letter")
+	g.Node(node, func(ctx context.Context, l letter) (letter, error) {
+		_, err := seal.Ask(ctx, l.Text)
+		return l, err
+	})
+	g.Edge(graph.Start, node)
+	g.Edge(node, graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(append(others, inproc.Flow(flow, inproc.FlowConfig[letter]{}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func clerk(t *testing.T) inproc.Graph {
+	t.Helper()
+	post := tool.New("post", "Posts it.", func(context.Context, letter) (string, error) { return "posted", nil })
+	a, err := agent.NewChat(agent.Chat{Name: "clerk", Model: script.New(script.Call("post", `{"text":"x"}`), script.Say("done")), Tools: []*tool.Tool{tool.Approve(post)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inproc.Agent(agent.RunnerConfig{Agent: a})
+}
+
+// unresumable checks everything in a store, and returns why which run could not go on.
+func unresumable(t *testing.T, e *executor.Executor) (seen int, why map[string]error) {
+	t.Helper()
+	why = make(map[string]error)
+	for c, err := range e.Check(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen++; c.Err != nil {
+			why[c.Account+"/"+c.StateKey] = c.Err
+		}
+	}
+	return seen, why
+}
+
+// Before a deploy: which open runs could the new program not go on with?
+func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
+	s := memory.NewRuns(nil)
+	old := executorOf(t, s, build(t, "sign", clerk(t)), nil)
+	for _, account := range []string{"acme", "other"} {
+		began := mustRun(t, old, executor.Request{Account: account, StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+		if _, waits := began.(fermata.NeedsInput); !waits {
+			t.Fatalf("%#v", began)
+		}
+	}
+	mustRun(t, old, executor.Request{Account: "acme", StateKey: "chat", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"post it"}`)})
+	mustRun(t, old, executor.Request{Account: "acme", StateKey: "over", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+	if err := old.Cancel(t.Context(), "acme", "over", "ann"); err != nil {
+		t.Fatal(err)
+	}
+
+	if seen, why := unresumable(t, old); seen != 3 || len(why) != 0 {
+		t.Errorf("the same program: %d seen, %v", seen, why)
+	}
+	seen, why := unresumable(t, executorOf(t, s, build(t, "seal", clerk(t)), nil))
+	if _, changed := errors.AsType[*graph.ChangedError](why["acme/letter"]); seen != 3 || len(why) != 2 || !changed || !strings.Contains(why["other/letter"].Error(), "node:sign") {
+		t.Errorf("a node is gone: %d seen, %v", seen, why)
+	}
+	if _, why := unresumable(t, executorOf(t, s, build(t, "sign"), nil)); len(why) != 1 || !errors.Is(why["acme/chat"], executor.ErrUnknownGraph) {
+		t.Errorf("a graph is gone: %v", why)
+	}
+	none := executorOf(t, s, build(t, "sign"), func(c *executor.Config) { c.Providers = nil })
+	if _, why := unresumable(t, none); len(why) != 3 || !errors.Is(why["acme/letter"], executor.ErrUnknownGraph) {
+		t.Errorf("the provider is gone: %v", why)
+	}
+	// And nothing has happened to the runs.
+	outcome := mustRun(t, old, executor.Request{Account: "acme", StateKey: "letter", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ok"`)})
+	completed(t, outcome)
+}

@@ -1,0 +1,347 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/store"
+)
+
+// rules are a policy that is always the same.
+type rules struct{ *policy.Set }
+
+func (r rules) Current() *policy.Set { return r.Set }
+
+const twoPeople = `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  reason: tables do not come back
+  ask:
+    groups: [{from: ["group:dba"]}, {from: ["group:owners"]}]
+    separation_of_duties: [requester]
+    editable: [""]
+    deadline: 1h
+- id: never
+  when: req.tool == "drop-table" && args == "audit"
+  then: deny
+  reason: not that one
+`
+
+// office is an executor whose drops need a dba and an owner.
+func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(twoPeople), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.executor(t, s, func(c *executor.Config) {
+		c.Desk.Rules = rules{set}
+		c.Desk.Directory = desk.Members{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+func startAs(t *testing.T, e *executor.Executor, who string) fermata.NeedsInput {
+	t.Helper()
+	return waits(t, mustRun(t, e, executor.Request{
+		Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who,
+	}))
+}
+
+// says is somebody's word on the open question.
+func says(t *testing.T, e *executor.Executor, who, resume, value string) (fermata.Outcome, error) {
+	t.Helper()
+	request := decision(resume, "approve")
+	request.Actor, request.Value = who, json.RawMessage(value)
+	return e.Run(t.Context(), addressed(t, e, request))
+}
+
+func lines(t *testing.T, s store.Store) (kinds []string) {
+	t.Helper()
+	kept, err := s.AuditLines(t.Context(), "acme", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := chain.Head{}
+	for _, l := range kept {
+		var said struct{ Kind, Prev string }
+		if err := json.Unmarshal(l.Raw, &said); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(l.Raw), "users") {
+			t.Errorf("I7: the log holds an argument: %s", l.Raw)
+		}
+		head = chain.Head{Seq: l.Seq, Hash: chain.Hash(l.Raw)}
+		kinds = append(kinds, said.Kind)
+	}
+	if end, err := s.AuditHead(t.Context(), "acme"); err != nil || end != head {
+		t.Errorf("the chain ends with %v, not %v: %v", head, end, err)
+	}
+	return kinds
+}
+
+const yes = `{"verb":"approve"}`
+
+func TestDesk_EachGroupHasToAgree(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, nil)
+		asked := startAs(t, e, "req")
+		first, err := says(t, e, "bob", "r1", yes)
+		if err != nil || len(waits(t, first).Interrupts) != 1 || d.dropped.Load() != 0 {
+			t.Fatalf("one of two: %#v, %v", first, err)
+		}
+		if again, err := says(t, e, "bob", "r1", yes); err != nil || waits(t, again).Interrupts[0].ID != asked.Interrupts[0].ID {
+			t.Fatalf("I3: the same again: %#v, %v", again, err)
+		}
+		if _, err := says(t, e, "bob", "r1", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrReused) {
+			t.Fatalf("I3: something else under the same id: %v", err)
+		}
+		doc, err := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
+		if err != nil || doc.Progress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Asked.Rules, []string{"drop"}) {
+			t.Fatalf("%s, %+v, %v", doc.Progress, doc.Asked, err)
+		}
+		last, err := says(t, e, "eve", "r2", yes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, last)
+		if d.dropped.Load() != 1 {
+			t.Errorf("dropped %d times", d.dropped.Load())
+		}
+		want := []string{"run.started", "request.asked", "request.decided", "request.decided", "effect.begun", "effect.ended", "run.ended"}
+		if got := lines(t, s); !slices.Equal(got, want) {
+			t.Errorf("I12: the log says %q", got)
+		}
+		if late, err := says(t, e, "bob", "r1", yes); err != nil || d.dropped.Load() != 1 {
+			t.Errorf("I3: long after: %#v, %v", late, err)
+		} else {
+			completed(t, late) // it counted, and this is what came of it
+		}
+	})
+}
+
+// One person is not two, whatever groups they are in; and whoever wants it done has no say in it.
+func TestDesk_WhoDoesNotCount(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, nil)
+		startAs(t, e, "req")
+		for who, want := range map[string]error{"req": desk.ErrExcluded, "mallory": desk.ErrNotMember} {
+			_, err := says(t, e, who, "by "+who, yes)
+			refused, ok := errors.AsType[*executor.RefusedError](err)
+			if !ok || refused.Result != executor.Forbidden || !errors.Is(err, want) {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
+		for _, resume := range []string{"r1", "r2"} {
+			outcome, err := says(t, e, "ann", resume, yes)
+			if err != nil || len(waits(t, outcome).Interrupts) != 1 {
+				t.Fatalf("ann alone: %#v, %v", outcome, err)
+			}
+		}
+		if d.dropped.Load() != 0 {
+			t.Error("it was dropped")
+		}
+		if got := lines(t, s); !slices.Equal(got, []string{"run.started", "request.asked", "request.refused", "request.refused", "request.decided"}) {
+			t.Errorf("the log says %q", got)
+		}
+	})
+}
+
+// What somebody edits, others have to see; and the policy judges it anew.
+func TestDesk_AnEditIsSeenAndJudgedAnew(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, nil)
+		asked := startAs(t, e, "req").Interrupts[0]
+		if _, err := says(t, e, "bob", "r0", `{"verb":"approve","args":"audit"}`); !errors.Is(err, desk.ErrDenied) {
+			t.Fatalf("an edit that the policy denies: %v", err)
+		}
+		if outcome, err := says(t, e, "bob", "r1", `{"verb":"approve","args":"old_users"}`); err != nil {
+			t.Fatal(err)
+		} else {
+			waits(t, outcome)
+		}
+		request := decision("r2", "approve")
+		request.Actor, request.Value = "eve", nil
+		request.Targets = map[string]executor.Answer{asked.ID: {Value: json.RawMessage(yes), Shown: executor.ShownDigest(asked.Envelope)}}
+		_, err := e.Run(t.Context(), request)
+		changed, ok := errors.AsType[*desk.ChangedError](err)
+		if !ok || !strings.Contains(changed.Error(), "bob edited") {
+			t.Fatalf("I6: a yes to what was asked first: %v", err)
+		}
+		request.ResumeID = "r3"
+		request.Targets[asked.ID] = executor.Answer{Value: json.RawMessage(yes), Shown: changed.Digest}
+		outcome, err := e.Run(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := completed(t, outcome); !strings.Contains(string(done.Output), "dropped old_users") {
+			t.Errorf("I6: it came to %s", done.Output)
+		}
+	})
+}
+
+func TestDesk_PoliciesAllowAndDeny(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, func(c *executor.Config) {
+			set, err := policy.Load("p", []byte("default: deny\nrules:\n- {id: old, when: 'args.startsWith(\"old_\")', then: allow}\n"), policy.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Desk.Rules = rules{set}
+		})
+		completed(t, began(t, e, "old", "inproc:drop", `{"table":"old_users"}`))
+		if outcome, ok := began(t, e, "new", "inproc:drop", `{"table":"users"}`).(fermata.Failed); !ok {
+			t.Errorf("what is denied came to %#v", outcome)
+		}
+		if d.dropped.Load() != 1 {
+			t.Errorf("dropped %d times", d.dropped.Load())
+		}
+	})
+}
+
+func TestDesk_ActsThatDecideNothing(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		id := startAs(t, e, "req").Interrupts[0].ID
+		from := func(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO), Via: "test"} }
+		for _, act := range []desk.Act{
+			desk.View{From: from("bob")}, desk.Claim{From: from("bob")}, desk.Comment{From: from("eve"), Text: "why now?"},
+			desk.AskBack{From: from("bob"), Question: "is there a backup?"},
+		} {
+			if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
+				t.Fatalf("%T: %v", act, err)
+			}
+		}
+		doc, err := e.Request(t.Context(), "acme", id)
+		if err != nil || doc.Claim == nil || doc.Claim.By != "bob" || len(doc.Comments) != 1 || len(doc.Questions) != 1 || doc.State != desk.Open {
+			t.Fatalf("%+v, %v", doc, err)
+		}
+		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: from("mallory")}); !errors.Is(err, desk.ErrNotMember) {
+			t.Errorf("a stranger claims it: %v", err)
+		}
+		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: from("bob")}); !errors.Is(err, executor.ErrDecides) {
+			t.Errorf("a decision without a resume id: %v", err)
+		}
+		if _, err := e.Act(t.Context(), "other", id, desk.View{From: from("bob")}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("I8: from another account: %v", err)
+		}
+		if err := e.Cancel(t.Context(), "acme", "drop-1", "req"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: from("bob"), Text: "?"}); !errors.Is(err, desk.ErrWithdrawn) {
+			t.Errorf("after the run was ended: %v", err)
+		}
+	})
+}
+
+// Each step of a route is told once, however many look at the clock; and nothing is told of what is decided.
+func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var mu sync.Mutex
+		told := make(map[string]int)
+		decided := make(chan struct{})
+		change := func(c *executor.Config) {
+			c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Cap: desk.Duration(2 * time.Hour), Steps: []desk.Step{
+				{Notify: []string{"inbox"}}, {At: desk.Duration(20 * time.Millisecond), Remind: []string{"inbox"}},
+				{At: desk.Duration(40 * time.Millisecond), Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
+			}}}
+			c.Desk.Notify = func(_ context.Context, account string, n desk.Notice) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if account != "acme" {
+					t.Errorf("told to %s", account)
+				}
+				told[string(n.Kind)+" "+n.Key]++
+				if n.Kind == desk.Resolve {
+					close(decided)
+				}
+				if n.Kind == desk.Remind && told[string(n.Kind)+" "+n.Key] == 1 {
+					return errors.New("the channel is down")
+				}
+				return nil
+			}
+		}
+		a, b := office(t, s, new(dropper), change), office(t, s, new(dropper), change)
+		a.Start()
+		b.Start()
+		startAs(t, a, "req")
+		has := func(kind string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for key := range told {
+				if strings.HasPrefix(key, kind) {
+					return true
+				}
+			}
+			return false
+		}
+		for !has("page ") {
+			time.Sleep(time.Millisecond)
+		}
+		for _, who := range []string{"bob", "eve"} {
+			if _, err := says(t, a, who, "by "+who, yes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-decided
+		mu.Lock()
+		defer mu.Unlock()
+		for key, times := range told {
+			if want := 1; strings.HasPrefix(key, "remind ") && times == 2 {
+				continue // the channel was down the first time
+			} else if times != want {
+				t.Errorf("%s was told %d times", key, times)
+			}
+		}
+	})
+}
+
+func TestI11_WhatNobodyDecidesExpiresWithItsRequest(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := d.executor(t, s, func(c *executor.Config) { c.Timeout = 30 * time.Millisecond })
+		asked := startDrop(t, e)
+		e.Start()
+		view := func() desk.Request {
+			doc, err := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return doc
+		}
+		for view().State == desk.Open {
+			time.Sleep(time.Millisecond)
+		}
+		if doc := view(); doc.State != desk.Expired || doc.Final.Outcome != desk.Lapsed {
+			t.Errorf("%+v", doc)
+		}
+		if got := lines(t, s); !slices.Contains(got, "request.expired") || slices.Contains(got, "request.decided") || d.dropped.Load() != 0 {
+			t.Errorf("the log says %q", got)
+		}
+	})
+}
+
+func onStores(t *testing.T, test func(t *testing.T, s store.Store)) {
+	t.Helper()
+	onEachStore(t, func(t *testing.T, open func() store.Store) { test(t, open()) })
+}

@@ -1,0 +1,95 @@
+package executor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Progress is something that happens in a run at this moment. It is shown and not kept.
+type Progress struct {
+	// Run is the id of the run.
+	Run string
+	provider.Progress
+}
+
+// progressBacklog is how much progress a listener may be behind before it misses some.
+const progressBacklog = 32
+
+// live hands the progress of the runs that this process executes to those who listen here. It keeps nothing and waits for nobody.
+type live struct {
+	mu        sync.Mutex
+	listeners map[listened]map[chan Progress]struct{}
+	missed    atomic.Int64
+}
+
+// listened is whom somebody listens to: by state key, so that one can listen to a run before there is one.
+type listened struct{ account, stateKey string }
+
+// Listen returns the progress of the runs of a state key, from now on, as far as this process executes them; what other processes execute is
+// visible in [Executor.Events] alone. A listener that is too slow misses some of it. stop has to be called.
+func (e *Executor) Listen(account, stateKey string) (progress <-chan Progress, stop func()) {
+	l, key, c := &e.live, listened{account, stateKey}, make(chan Progress, progressBacklog)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listeners == nil {
+		l.listeners = make(map[listened]map[chan Progress]struct{})
+	}
+	if l.listeners[key] == nil {
+		l.listeners[key] = make(map[chan Progress]struct{})
+	}
+	l.listeners[key][c] = struct{}{}
+	return c, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if delete(l.listeners[key], c); len(l.listeners[key]) == 0 {
+			delete(l.listeners, key)
+		}
+	}
+}
+
+// reporter hands on what an execution of a run reports.
+func (l *live) reporter(run store.Run) func(provider.Progress) {
+	key := listened{run.Account, run.StateKey}
+	return func(p provider.Progress) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.listeners[key] {
+			select {
+			case c <- Progress{run.ID, p}:
+			default:
+				l.missed.Add(1)
+			}
+		}
+	}
+}
+
+// Events returns what happened to a run behind an event, in order; a page of it if there is much.
+func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
+	return e.store.Events(ctx, account, run, after, 0)
+}
+
+// Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
+// stop has to be called.
+func (e *Executor) Changes(account, run string) (changed <-chan struct{}, stop func()) {
+	return e.changes.subscribe(e, store.Key{Account: account, Run: run})
+}
+
+// Done is closed when the executor has stopped.
+func (e *Executor) Done() <-chan struct{} { return e.life.Done() }
+
+// Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
+func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
+	asked, err := e.store.Interrupts(ctx, account, run)
+	deadlines := make(map[string]time.Time)
+	for _, i := range asked {
+		if !i.Deadline.IsZero() {
+			deadlines[i.ID] = i.Deadline
+		}
+	}
+	return deadlines, err
+}

@@ -1,0 +1,48 @@
+package executor_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// talkative is a provider that reports a lot before it is done.
+type talkative struct {
+	provider.Provider
+	words int
+}
+
+func (p talkative) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	for range p.words {
+		e.Tell(provider.Token{Text: e.Run.StateKey})
+	}
+	return p.Provider.Execute(ctx, e)
+}
+
+type nothing struct{}
+
+// What happens in a run is heard by those who listen to it, and by nobody else; and nobody who does not listen holds it up.
+func TestListen_HearsTheRunAndHoldsNobodyUp(t *testing.T) {
+	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
+	e := executorOf(t, memory.NewRuns(nil), talkative{plain, 1000}, nil)
+	mine, stop := e.Listen("acme", "a")
+	defer stop()
+	foreign, stopForeign := e.Listen("other", "a")
+	defer stopForeign()
+	gone, stopGone := e.Listen("acme", "a")
+	stopGone()
+	done := completed(t, began(t, e, "a", "inproc:quiet", `{}`))
+	first := <-mine
+	if token, ok := first.Progress.(provider.Token); !ok || token.Text != "a" || first.Run != done.Run {
+		t.Errorf("it heard %+v", first)
+	}
+	if len(foreign) != 0 || len(gone) != 0 {
+		t.Errorf("others heard %d and %d", len(foreign), len(gone))
+	}
+	if stats := e.Stats(); len(mine) >= 999 || stats.Missed+int64(len(mine))+1 < 1000 || stats.Executions != 1 || stats.Running != 0 {
+		t.Errorf("%d are left to hear; %+v", len(mine), stats)
+	}
+}

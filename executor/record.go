@@ -1,0 +1,184 @@
+package executor
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// filing is what is written beside a change of a run.
+type filing struct {
+	store.Beside
+	run     store.Run
+	dossier dossier
+	now     time.Time
+	resume  string // the id of the resume that it comes from, if any
+}
+
+// digest stands for something in the audit log. Without the run's salt nobody can tell what.
+func (c *filing) digest(text string) audit.Digest {
+	if text == "" || len(c.dossier.Salt) == 0 {
+		return audit.Digest{}
+	}
+	mac := hmac.New(sha256.New, c.dossier.Salt)
+	mac.Write([]byte(text))
+	return audit.Digest{Sum: hex.EncodeToString(mac.Sum(nil)), Payload: c.run.ID}
+}
+
+func (c *filing) place() audit.Place {
+	return audit.Place{Run: c.run.ID, StateKey: c.run.StateKey, Graph: c.run.Provider + ":" + c.run.Graph}
+}
+
+var (
+	theSystem = audit.Actor{Principal: "system:executor", Kind: audit.System}
+	clockLine = audit.Actor{Principal: "system:clock", Kind: audit.Clock}
+)
+
+// line adds a line to the audit log.
+func (c *filing) line(actor audit.Actor, place audit.Place, body audit.Body) error {
+	line, err := audit.Line(c.run.Account, actor, place, body)
+	if err == nil {
+		c.Audit = append(c.Audit, line)
+	}
+	return err
+}
+
+// actorOf is who did something with a request.
+func actorOf(e desk.Event) audit.Actor {
+	actor := audit.Actor{Principal: e.By, Kind: audit.Person, Via: e.Via, Auth: string(e.Auth), MFA: e.Auth.AtLeast(desk.AuthMFA)}
+	switch e.Kind {
+	case desk.Agent:
+		actor.Kind = audit.Agent
+	case desk.System:
+		actor.Kind = audit.System
+		if e.By == clockLine.Principal {
+			actor.Kind = audit.Clock
+		}
+	}
+	return actor
+}
+
+// record says in the audit log what a change has done.
+func (c *filing) record(change desk.Change) error {
+	place := c.place()
+	place.Interrupt, place.Request, place.Revision = change.Request.ID, change.Request.ID, change.Request.Rev
+	for _, event := range change.Facts {
+		body := c.body(change, event)
+		if body == nil {
+			continue
+		}
+		if err := c.line(actorOf(event), place, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// body is what is recorded of an event; nil for what another line of the same change says.
+func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
+	doc := change.Request
+	switch event.What {
+	case desk.WasAsked:
+		return audit.Asked{
+			Kind: doc.Asked.Kind, Action: c.action(doc), Question: c.digest(doc.Asked.Shown), Need: needs(doc.Need), Ruling: rulingOf(doc),
+			Route: doc.Route.Name, Deadline: audit.At(doc.Deadline),
+		}
+	case desk.WasViewed:
+		return audit.Viewed{Shown: audit.Shown{Surface: event.Via, Rendered: c.digest(doc.Digest()), At: audit.At(event.At)}}
+	case desk.WasClaimed:
+		return audit.Claimed{}
+	case desk.WasReleased:
+		return audit.Released{}
+	case desk.WasDelegated:
+		return audit.Delegated{To: event.Detail["to"]}
+	case desk.WasSnoozed:
+		return audit.Snoozed{Until: audit.At(doc.Snoozed)}
+	case desk.WasComment, desk.WasReplied:
+		return audit.Commented{Text: c.digest(event.Text)}
+	case desk.WasEscalated, desk.WasWidened:
+		return audit.Escalated{To: strings.Fields(event.Detail["to"]), Step: event.Text}
+	case desk.WasQuestion:
+		return c.word(change, event, audit.AskBack)
+	case desk.WasEdited:
+		word := c.word(change, event, audit.ApproveWithEdits)
+		word.Edited = c.digest(event.Detail["args"])
+		return word
+	case desk.WasVoted:
+		return c.word(change, event, verbOf(event.Detail["verb"]))
+	case desk.WasDecided:
+		return c.ending(change)
+	}
+	return nil
+}
+
+func verbOf(verb string) audit.Verb {
+	switch desk.Verb(verb) {
+	case desk.VerbApprove:
+		return audit.Approve
+	case desk.VerbReject:
+		return audit.Reject
+	}
+	return audit.Respond
+}
+
+// word is somebody's word on a request, with all that it rests on.
+func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) audit.Decided {
+	doc := change.Request
+	decided := audit.Decided{
+		Verb: verb, Settles: change.Final != nil && event.What == desk.WasVoted, Action: c.action(doc), ResumeID: c.resume,
+		Shown:  audit.Shown{Surface: event.Via, Rendered: c.digest(event.Detail["shown"])},
+		Quorum: audit.Quorum{Need: needs(doc.Need)}, Ruling: rulingOf(doc), Reason: c.digest(event.Detail["reason"]),
+		Timing: audit.Timing{Created: audit.At(doc.Created), Decided: audit.At(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.At(doc.Deadline)},
+	}
+	for _, vote := range doc.Votes {
+		if vote.Verb == desk.VerbApprove {
+			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
+		}
+	}
+	if len(doc.Deliveries) > 0 {
+		decided.Timing.Delivered = audit.At(doc.Deliveries[0].At)
+	}
+	for _, view := range doc.Views {
+		if view.By == event.By {
+			decided.Timing.FirstView, decided.Timing.ReadingMS = audit.At(view.At), event.At.Sub(view.At).Milliseconds()
+		}
+	}
+	return decided
+}
+
+// ending is how a request ended, unless that was somebody's word, which has its own line.
+func (c *filing) ending(change desk.Change) audit.Body {
+	switch change.Final.Outcome {
+	case desk.Lapsed:
+		return audit.Expired{Deadline: audit.At(change.Request.Deadline), Why: change.Final.Reason}
+	case desk.Dropped:
+		return audit.Withdrawn{}
+	case desk.Escaped:
+		return audit.Decided{Verb: audit.Escape, Settles: true, ResumeID: c.resume, Reason: c.digest(change.Final.Reason)}
+	}
+	return nil
+}
+
+func (c *filing) action(doc desk.Request) audit.Action {
+	if doc.Asked.Action == "" {
+		return audit.Action{}
+	}
+	return audit.Action{Name: doc.Asked.Action, Args: c.digest(doc.Subject())}
+}
+
+func needs(need desk.Requirement) (all []audit.Need) {
+	for _, g := range need.Groups {
+		all = append(all, audit.Need{Group: g.String(), Count: max(1, g.Count)})
+	}
+	return all
+}
+
+func rulingOf(doc desk.Request) audit.Ruling {
+	return audit.Ruling{Digest: doc.Asked.Policy, Rules: doc.Asked.Rules}
+}

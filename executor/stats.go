@@ -1,0 +1,111 @@
+package executor
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Stats is what this executor has done since it was made, for operators.
+type Stats struct {
+	// Running is how many runs it executes now, each under a lease; Executions how many it began.
+	Running, Executions int64
+	// TakenOver counts those that it took over from an owner who said nothing any more.
+	TakenOver int64
+	// Unfinished counts those that could not be finished, Fenced the ones among them that somebody else took over, Parked those that were left
+	// for somebody to look at.
+	Unfinished, Fenced, Parked int64
+	// Missed counts progress that listeners were too slow for.
+	Missed int64
+	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
+	Decided map[store.Verdict]Waits
+}
+
+// WaitBounds are the upper bounds of the counts in [Waits], in seconds.
+var WaitBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600}
+
+// Waits are how long some questions were open.
+type Waits struct {
+	Count   uint64
+	Seconds float64
+	// Within counts, for each of WaitBounds, those that were open no longer.
+	Within []uint64
+}
+
+// Stats says what this executor has done so far.
+func (e *Executor) Stats() Stats {
+	e.stats.mu.Lock()
+	defer e.stats.mu.Unlock()
+	s := e.stats.Stats
+	s.Missed, s.Decided = e.live.missed.Load(), make(map[store.Verdict]Waits)
+	for verdict, waits := range e.stats.Decided {
+		waits.Within = slices.Clone(waits.Within)
+		s.Decided[verdict] = waits
+	}
+	return s
+}
+
+// stats counts.
+type stats struct {
+	mu sync.Mutex
+	Stats
+}
+
+// begin counts an execution, until the function that it returns is called.
+func (s *stats) begin(work *store.Work) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Executions++
+	s.Running++
+	if work.TakenOver {
+		s.TakenOver++
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.Running--
+	}
+}
+
+// ended counts how an execution ended: the decisions that it applied, or why it could not be finished.
+func (s *stats) ended(work *store.Work, applied []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.Unfinished++
+		if errors.Is(err, store.ErrFenced) {
+			s.Fenced++
+		} else if errors.Is(err, provider.ErrGiveUp) {
+			s.Parked++
+		}
+		return
+	}
+	for _, i := range work.Decided {
+		if slices.Contains(applied, questionID(i.ID)) {
+			s.waited(i.Verdict, i.At.Sub(i.Created))
+		}
+	}
+}
+
+// waited is called with the lock held.
+func (s *stats) waited(verdict store.Verdict, open time.Duration) {
+	if s.Decided == nil {
+		s.Decided = make(map[store.Verdict]Waits)
+	}
+	w := s.Decided[verdict]
+	if w.Within == nil {
+		w.Within = make([]uint64, len(WaitBounds))
+	}
+	w.Count++
+	w.Seconds += open.Seconds()
+	for n, bound := range WaitBounds {
+		if open.Seconds() <= bound {
+			w.Within[n]++
+		}
+	}
+	s.Decided[verdict] = w
+}

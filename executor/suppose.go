@@ -1,0 +1,107 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/store"
+)
+
+// ErrNoRules says that this installation has no policy.
+var ErrNoRules = errors.New("executor: there are no rules")
+
+// Rules returns the policy in force, or nil.
+func (e *Executor) Rules() *policy.Set {
+	if e.config.Desk.Rules == nil {
+		return nil
+	}
+	return e.config.Desk.Rules.Current()
+}
+
+// Routes returns the ways on which people are told, by name. The one named "default" is always there.
+func (e *Executor) Routes() map[string]desk.Route {
+	routes := map[string]desk.Route{defaultRoute: builtInRoute(e.timeout(0))}
+	for name, route := range e.config.Desk.Routes {
+		routes[name] = route
+	}
+	return routes
+}
+
+// MayDecide returns nil if somebody's word on a request would count, or why not: an error that desk.Code knows.
+func (e *Executor) MayDecide(doc desk.Request, person string) error {
+	return desk.MayDecide(doc, person, e.env(doc.Created).Directory)
+}
+
+// Supposed is an action that somebody might want to do.
+type Supposed struct {
+	Account   string          `json:"-"`
+	Graph     string          `json:"graph,omitempty"`
+	Node      string          `json:"node,omitempty"`
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Requester string          `json:"requester,omitempty"`
+	Agent     string          `json:"agent,omitempty"`
+}
+
+// Suppose says what the rules would say of an action, and why. Nothing is done.
+func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, error) {
+	set := e.Rules()
+	if set == nil {
+		return policy.Decision{}, ErrNoRules
+	}
+	now, err := e.store.Now(ctx)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	in := policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent}
+	e.describe(&in, store.Run{Account: s.Account, Graph: s.Graph}, dossier{Requester: s.Requester}, now)
+	decision, err := set.Decide(in)
+	if errors.Is(err, policy.ErrInput) {
+		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return decision, err
+}
+
+// AuditLines returns lines of an account's audit log, exactly as they are stored.
+func (e *Executor) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	return e.store.AuditLines(ctx, account, after, limit)
+}
+
+// Escape gives up the task that a question is part of: the run is ended, and what it waits for is withdrawn.
+func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
+	asked, err := e.store.Question(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	known, err := e.requestOf(ctx, account, id)
+	if err != nil || known == nil {
+		return errors.Join(err, store.ErrNotFound)
+	}
+	c := &filing{run: store.Run{Account: account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
+	if c.dossier, err = e.dossierOf(ctx, account, asked.Run); err != nil {
+		return err
+	}
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, act, e.env(c.now))
+	if err == nil {
+		err = c.record(change)
+	}
+	if err == nil {
+		err = c.line(audit.Actor{Principal: act.Actor.ID, Kind: audit.Person, Via: act.Via}, c.place(), audit.RunEnded{Status: string(store.Cancelled)})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.store.Cancel(ctx, account, asked.StateKey, store.Cancelled, store.Beside{Audit: c.Audit})
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/store"
+)
+
+// A trace shows what a run did, what it waited for, and who made it go on. No span stays open while people think: the execution that asks ends, the
+// wait is drawn when it is over, and the execution that goes on is linked to where the run began and to the decision. Spans hold names and
+// ids of ours, never what a run works on.
+
+// tracer is the configured one, or one that does nothing.
+func (e *Executor) tracer() trace.Tracer {
+	if e.config.Tracer == nil {
+		return noop.Tracer{}
+	}
+	return e.config.Tracer
+}
+
+func runAttributes(run store.Run) trace.SpanStartEventOption {
+	return trace.WithAttributes(
+		attribute.String("fermata.run.id", run.ID), attribute.String("gen_ai.workflow.name", run.Provider+":"+run.Graph), attribute.Int("fermata.run.attempt", run.Attempts),
+	)
+}
+
+// traceParent is the place in a trace, as it is kept with a run; "" if nobody traces.
+func traceParent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+// linkTo makes a link of a place that was kept.
+func linkTo(parent, relation string) []trace.Link {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
+	at := trace.SpanContextFromContext(ctx)
+	if !at.IsValid() {
+		return nil
+	}
+	return []trace.Link{{SpanContext: at, Attributes: []attribute.KeyValue{attribute.String("fermata.link", relation)}}}
+}
+
+// traceExecution begins the span of an execution. What it answers was decided by somebody: the time that took is drawn now.
+func (e *Executor) traceExecution(ctx context.Context, work *store.Work, d dossier) (context.Context, trace.Span) {
+	links := linkTo(d.Trace, "start")
+	ctx, span := e.tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(links...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
+	for _, i := range work.Decided {
+		_, wait := e.tracer().Start(ctx, "fermata.wait", trace.WithTimestamp(i.Created), trace.WithLinks(links...), trace.WithAttributes(
+			attribute.String("fermata.request.id", i.ID), attribute.String("fermata.kind", i.Kind), attribute.String("fermata.outcome", string(i.Verdict)),
+			attribute.String("fermata.decided.source", string(i.Source)), attribute.Int64("fermata.wait_ms", i.At.Sub(i.Created).Milliseconds()),
+		))
+		wait.End(trace.WithTimestamp(i.At))
+	}
+	return ctx, span
+}
+
+// traceOutcome says in the span of an execution what came of it. What waits is neither good nor bad.
+func traceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
+	switch o := outcome.(type) {
+	case fermata.Completed:
+		span.SetStatus(codes.Ok, "")
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.Completed)))
+	case fermata.Failed:
+		span.SetStatus(codes.Error, o.Code)
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.Failed)))
+	case fermata.NeedsInput:
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.Waiting)))
+		for _, i := range o.Interrupts {
+			span.AddEvent("fermata.asked", trace.WithAttributes(attribute.String("fermata.request.id", i.ID), attribute.String("fermata.kind", i.Kind)))
+		}
+	case nil:
+		if err != nil {
+			span.SetStatus(codes.Error, "the execution was not finished") // what the error says may be anything
+		}
+	}
+	span.End()
+}
+
+// traceDecision begins the span of somebody's word. end is told what became of it.
+func (e *Executor) traceDecision(ctx context.Context, run store.Run, request Request) (context.Context, func(store.Receipt, error)) {
+	ctx, span := e.tracer().Start(ctx, "fermata.decide", runAttributes(run), trace.WithAttributes(attribute.String("fermata.channel", request.Via)))
+	return ctx, func(receipt store.Receipt, err error) {
+		outcome := string(receipt.Result)
+		switch {
+		case errors.Is(err, errCounted):
+			outcome = "counted"
+		case err != nil:
+			outcome = "refused"
+			if refused, ok := errors.AsType[*RefusedError](err); ok {
+				outcome = string(refused.Result)
+			}
+			span.SetStatus(codes.Error, outcome)
+		}
+		span.SetAttributes(attribute.String("fermata.outcome", outcome))
+		if d, err := e.dossierOf(ctx, run.Account, run.ID); err == nil && span.IsRecording() {
+			for _, link := range linkTo(d.Trace, "start") {
+				span.AddLink(link)
+			}
+		}
+		span.End(trace.WithTimestamp(time.Now()))
+	}
+}

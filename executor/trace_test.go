@@ -1,0 +1,49 @@
+package executor_test
+
+import (
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// In a trace one sees the start, the wait and what came after it, and how they belong together; and nothing of what the run works on.
+func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
+	drawn := tracetest.NewSpanRecorder()
+	tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(drawn)).Tracer("test")
+	d := new(dropper)
+	e := d.executor(t, memory.NewRuns(nil), func(c *executor.Config) { c.Tracer = tracer })
+	startDrop(t, e)
+	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
+	byName := make(map[string][]sdk.ReadOnlySpan)
+	for _, span := range drawn.Ended() {
+		byName[span.Name()] = append(byName[span.Name()], span)
+		for _, a := range append(span.Attributes(), attribute.String("status", span.Status().Description)) {
+			if text := a.Value.String(); strings.Contains(text, "users") || strings.Contains(text, "drop-1") {
+				t.Errorf("I7: %s says %s", span.Name(), text)
+			}
+		}
+	}
+	if len(byName["fermata.start"]) != 1 || len(byName["fermata.execute"]) != 2 || len(byName["fermata.wait"]) != 1 || len(byName["fermata.decide"]) != 1 {
+		t.Fatalf("drawn: %v", byName)
+	}
+	begun := byName["fermata.start"][0].SpanContext().SpanID()
+	for _, name := range []string{"fermata.execute", "fermata.wait", "fermata.decide"} {
+		span := byName[name][len(byName[name])-1]
+		if links := span.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != begun {
+			t.Errorf("%s links to %v, not to the start", name, links)
+		}
+	}
+	asks, goesOn, wait := byName["fermata.execute"][0], byName["fermata.execute"][1], byName["fermata.wait"][0]
+	if len(asks.Events()) != 1 || asks.Events()[0].Name != "fermata.asked" {
+		t.Errorf("what asks: %v", asks.Events())
+	}
+	if wait.StartTime().Before(asks.StartTime()) || wait.EndTime().After(goesOn.EndTime()) || wait.Parent().SpanID() != goesOn.SpanContext().SpanID() {
+		t.Errorf("the wait is from %v to %v", wait.StartTime(), wait.EndTime())
+	}
+}

@@ -1,0 +1,251 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errCounted says that a word counts, and that others have to agree before anything is decided.
+var errCounted = errors.New("executor: counted")
+
+// maxTries is how often a word is weighed anew because somebody else changed the request meanwhile.
+const maxTries = 20
+
+// beginning is what is written beside a run that begins.
+func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
+	known, paper, err := e.newDossier(ctx, begin.Account, begin.ID, request.Actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &filing{run: begun(begin, store.Lease{}), dossier: known}
+	c.Papers = append(c.Papers, paper)
+	actor := theSystem
+	if request.Actor != "" {
+		actor = audit.Actor{Principal: request.Actor, Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
+	}
+	err = c.line(actor, c.place(), audit.RunStarted{Provider: begin.Provider, Generation: begin.After + 1, Input: c.digest(string(request.Input))})
+	return c, &known, err
+}
+
+// decide weighs what somebody says. If it settles what was asked it is recorded as the decision; if others have to agree first, it is
+// counted, and decide returns errCounted.
+func (e *Executor) decide(ctx context.Context, run store.Run, request Request) (store.Receipt, error) {
+	for try := 0; ; try++ {
+		receipt, err := e.weigh(ctx, run, request)
+		if !errors.Is(err, store.ErrStale) || try == maxTries {
+			return receipt, err
+		}
+	}
+}
+
+// weigh is one try. It returns ErrStale if somebody else was faster.
+func (e *Executor) weigh(ctx context.Context, run store.Run, request Request) (store.Receipt, error) {
+	decision := store.Decision{
+		Account: request.Account, Run: run.ID, ResumeID: request.ResumeID, Actor: request.Actor, Via: request.Via, Body: bodyDigest(request),
+	}
+	words, bad := e.words(ctx, run, request)
+	if bad == nil {
+		bad = e.ballot(ctx, run, request, words, &decision)
+	}
+	if err := e.countedBefore(ctx, decision); err != nil {
+		return store.Receipt{}, err
+	}
+	switch {
+	case bad == nil:
+	case errors.Is(bad, errCounted) && len(decision.Beside.Papers) > 0:
+		return store.Receipt{}, cmp.Or(e.store.Amend(ctx, run.Account, decision.Beside), errCounted)
+	default:
+		if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
+			return store.Receipt{}, cmp.Or(e.refuse(ctx, run, request, bad), bad)
+		} else if err != nil {
+			return store.Receipt{}, err // nobody knows whether it was bad
+		}
+		decision.Answers = nil
+	}
+	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
+	return e.store.Decide(ctx, decision)
+}
+
+// ballot puts words before the people's side. What settles a question becomes an answer of the decision.
+func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, words []word, decision *store.Decision) error {
+	c := &filing{run: run, resume: request.ResumeID}
+	var err error
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return err
+	}
+	for _, w := range words {
+		if !w.open {
+			decision.Answers = append(decision.Answers, w.Answer) // the store says what is the matter with it
+			continue
+		}
+		request, known := request, (*requested)(nil)
+		if known, err = e.requestOf(ctx, run.Account, w.Interrupt); err != nil {
+			return err
+		}
+		if known == nil {
+			decision.Answers = append(decision.Answers, w.Answer)
+			continue
+		}
+		if c.dossier.Salt == nil {
+			if c.dossier, err = e.dossierOf(ctx, run.Account, run.ID); err != nil {
+				return err
+			}
+		}
+		if err := e.cast(c, request, w, known, decision); err != nil {
+			return err
+		}
+	}
+	if len(decision.Answers) == 0 {
+		if len(c.Papers) > 0 {
+			c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(*decision), Run: run.ID, Facts: countedFacts(*decision)})
+		}
+		decision.Beside = c.Beside
+		return errCounted
+	}
+	decision.Beside = c.Beside
+	return nil
+}
+
+// cast is one person's word on one request.
+func (e *Executor) cast(c *filing, request Request, w word, known *requested, decision *store.Decision) error {
+	env := e.env(c.now)
+	if w.question != nil {
+		address, err := fermata.ParseAddress(w.asked.Address)
+		if err != nil {
+			return err
+		}
+		env.Args, env.Policy = w.question.Args, e.edited(c, address, w.question.Action)
+	}
+	change, err := desk.Apply(known.Request, w.act(request), env)
+	if err != nil {
+		return refusal(w.asked, err)
+	}
+	if !change.Changed() {
+		return nil // it was said before
+	}
+	if err := e.file(c, change, known.revision); err != nil {
+		return err
+	}
+	if change.Final == nil {
+		return nil
+	}
+	answer, err := e.settled(w, *change.Final)
+	if err == nil {
+		decision.Answers = append(decision.Answers, answer)
+	}
+	return err
+}
+
+// act is a word in the terms of the desk.
+func (w word) act(request Request) desk.Act {
+	from := desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shown}}
+	switch {
+	case w.decision == nil:
+		return desk.Respond{From: from, Value: w.value}
+	case w.decision.Verb == fermata.VerbReject:
+		act := desk.Reject{From: from, Reason: w.decision.Reason}
+		if act.Reason == "" {
+			act.Codes = []string{"unspecified"}
+		}
+		return act
+	case w.decision.Args != nil:
+		return desk.ApproveEdited{From: from, Args: w.decision.Args}
+	}
+	return desk.Approve{From: from}
+}
+
+// settled is the answer that a run gets when its request is settled.
+func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
+	answer := store.Answer{Interrupt: w.Interrupt}
+	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}
+	value := final.Value
+	var err error
+	switch final.Outcome {
+	case desk.Approved:
+		answer.Verdict, answer.Final = store.Approve, final.Digest
+		said.Verb, said.Args, said.Reason = fermata.VerbApprove, final.Args, w.decision.Reason
+		value, err = json.Marshal(said)
+	case desk.Rejected:
+		answer.Verdict, said.Verb = store.Reject, fermata.VerbReject
+		value, err = json.Marshal(said)
+	case desk.Responded:
+		answer.Verdict = store.Answered
+	default:
+		return answer, fmt.Errorf("executor: %s is no answer", final.Outcome)
+	}
+	answer.Data = e.seal(w.asked.Account, store.SealedAnswer, w.Interrupt, value)
+	return answer, err
+}
+
+// resumeName is the paper of a resume id.
+func resumeName(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
+
+func countedFacts(d store.Decision) []byte {
+	facts, _ := json.Marshal(map[string]string{"body": d.Body}) // a map of strings always has a JSON
+	return facts
+}
+
+// countedBefore returns errCounted for a resume id whose word was counted before, and ErrReused if it was another word.
+func (e *Executor) countedBefore(ctx context.Context, d store.Decision) error {
+	paper, err := e.store.Paper(ctx, d.Account, resumePaper, resumeName(d))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case string(paper.Facts) != string(countedFacts(d)):
+		return store.ErrReused
+	}
+	return errCounted
+}
+
+// refusal says why the desk does not take a word.
+func refusal(i store.Interrupt, err error) error {
+	refused := &RefusedError{Interrupt: i.ID, Err: err}
+	if over, ok := errors.AsType[*desk.OverError](err); ok {
+		refused.By, refused.At, refused.Verdict = strings.Join(over.By, ", "), over.At, store.Verdict(over.Outcome)
+	}
+	switch {
+	case errors.Is(err, desk.ErrDirectory), errors.Is(err, desk.ErrPolicy):
+		return err // nobody knows
+	case errors.Is(err, desk.ErrEdit), errors.Is(err, desk.ErrValue), errors.Is(err, desk.ErrText):
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
+	case errors.Is(err, desk.ErrExpired):
+		refused.Result = store.TooLate
+	case errors.Is(err, desk.ErrWithdrawn):
+		refused.Result = store.Gone
+	case errors.Is(err, desk.ErrAnswered):
+		refused.Result = store.AlreadyDecided
+	case errors.Is(err, desk.ErrChanged):
+		refused.Result = store.Mismatch
+	default:
+		refused.Result = Forbidden
+	}
+	return refused
+}
+
+// refuse notes in the audit log that somebody's word was not taken. It returns nil if that is noted.
+func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, why error) error {
+	refused, ok := errors.AsType[*RefusedError](why)
+	if !ok {
+		return nil // it was no word on anything
+	}
+	c := &filing{run: run}
+	place := c.place()
+	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
+	actor := audit.Actor{Principal: cmp.Or(request.Actor, "somebody"), Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
+	if err := c.line(actor, place, audit.Refused{Why: refused.why(), ResumeID: request.ResumeID}); err != nil {
+		return err
+	}
+	return e.store.Amend(ctx, run.Account, c.Beside)
+}

@@ -1,0 +1,66 @@
+package inproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+)
+
+var _ provider.Checker = (*Provider)(nil)
+
+// inspector is a graph that can look at a run.
+type inspector interface {
+	// inspect returns what the run waits for, or why it cannot go on.
+	inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error)
+}
+
+// Resumable says whether this program could go on with a run; see [provider.Checker].
+func (p *Provider) Resumable(ctx context.Context, run provider.Run) error {
+	g, err := p.graph(run.Graph)
+	if err != nil {
+		return err
+	}
+	look, ok := g.(inspector)
+	if !ok {
+		return nil
+	}
+	open, err := look.inspect(ctx, run)
+	if errors.Is(err, graph.ErrUnknownRun) {
+		return nil // it has not begun
+	}
+	errs := []error{err}
+	for _, ic := range open {
+		if _, known := fermata.LookupKind(ic.Kind); !known && ic.Kind != "" && ic.Kind != graph.KindHold {
+			errs = append(errs, fmt.Errorf("inproc: %s asks a question of the kind %q, which this program does not have", ic.Address, ic.Kind))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (g *flowGraph[S]) inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error) {
+	if err := g.flow.Check(ctx, run.ID, g.options(run)...); err != nil {
+		return nil, err
+	}
+	saved, err := g.flow.Inspect(ctx, run.ID, g.options(run)...)
+	if err != nil {
+		return nil, err
+	}
+	return saved.Interrupts, nil
+}
+
+// inspect looks at the run of an agent. Its graph has one node; which agents and tools are within shows when it goes on.
+func (g *agentGraph) inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error) {
+	runner, err := g.runner(run, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := runner.Inspect(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return saved.Interrupts, nil
+}

@@ -58,6 +58,7 @@ type Request struct {
 	CreatedAt    time.Time       `json:"createdAt"`
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	Decision     *Decision       `json:"decision,omitempty"`
+	Life         *Life           `json:"life,omitempty" doc:"What people did with it so far."`
 }
 
 // Decision is what was decided on a request.
@@ -95,6 +96,29 @@ type Event struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
+// The names of the events of a stream that are none of the run's own, which have a number.
+const (
+	EventRun       = "run"       // a [Pending]: what was asked for is recorded; the first event of a chat
+	EventStep      = "step"      // a [Step]
+	EventToken     = "token"     // a [Token]
+	EventInterrupt = "interrupt" // a question that the run waits for, before the outcome that has all of them
+	EventOutcome   = "outcome"   // an outcome, or a [Pending] if nobody waited long enough
+	EventProblem   = "problem"   // a [Problem], in the place of an outcome
+)
+
+// Step is a place in a run that was entered or left. It is told at that moment and not kept.
+type Step struct {
+	Address string `json:"address" doc:"The place in the run."`
+	State   string `json:"state" enum:"started,finished,waits,failed"`
+}
+
+// Token is a piece of what a model says. It is told at that moment and not kept; a slow reader misses some.
+type Token struct {
+	Address string `json:"address,omitempty" doc:"The place in the run."`
+	Agent   string `json:"agent,omitempty" doc:"The agent whose model speaks."`
+	Text    string `json:"text"`
+}
+
 // Graph is something that can be run.
 type Graph struct {
 	ID          string          `json:"id"`
@@ -113,6 +137,19 @@ type Kind struct {
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty" doc:"The cursor of the next page; not there if this is the last."`
+}
+
+// Me is who calls, as the server knows them.
+type Me struct {
+	Principal string     `json:"principal"`
+	Name      string     `json:"name,omitempty"`
+	Account   string     `json:"account"`
+	Roles     []string   `json:"roles"`
+	Method    string     `json:"method"`
+	AMR       []string   `json:"amr,omitempty"`
+	ACR       string     `json:"acr,omitempty"`
+	At        *time.Time `json:"at,omitempty"`
+	Until     *time.Time `json:"until,omitempty"`
 }
 
 // Health says that the server is there.

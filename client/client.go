@@ -9,6 +9,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -54,10 +55,21 @@ func (c *Client) Start(ctx context.Context, graphID, stateKey string, input json
 
 // Chat starts or answers a run. ErrPending says that it is under way.
 func (c *Client) Chat(ctx context.Context, chat api.Chat) (fermata.Outcome, error) {
+	return c.outcome(ctx, "/ai/chat", repeatable(chat))
+}
+
+// Begin starts or answers a run, and does not wait for what becomes of it: [Client.Run] and [Client.Events] say that.
+func (c *Client) Begin(ctx context.Context, chat api.Chat) (pending api.Pending, err error) {
+	r := request{method: http.MethodPost, path: "/ai/chat", body: repeatable(chat), headers: map[string]string{"Prefer": "respond-async"}}
+	return pending, c.call(ctx, r, &pending)
+}
+
+// repeatable gives a start without a state key one: or, repeated, it would be a second run.
+func repeatable(chat api.Chat) api.Chat {
 	if chat.ResumeID == "" && chat.StateKey == "" {
-		chat.StateKey = "key_" + NewID() // or a repeated start would be a second run
+		chat.StateKey = "key_" + NewID()
 	}
-	return c.outcome(ctx, "/ai/chat", chat)
+	return chat
 }
 
 // Decide decides on a request. A decision without a resume id gets one, so that repeating it here is safe.
@@ -65,7 +77,7 @@ func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (ferm
 	if decide.ResumeID == "" {
 		decide.ResumeID = NewID()
 	}
-	return c.outcome(ctx, "/requests/"+url.PathEscape(id)+"/decision", decide)
+	return c.outcome(ctx, "/requests/"+segment(id)+"/decision", decide)
 }
 
 // Ask asks for a decision. Without a state key it gets one.
@@ -81,9 +93,14 @@ func NewID() string { return strings.ToLower(rand.Text()) }
 
 func (c *Client) outcome(ctx context.Context, path string, body any) (fermata.Outcome, error) {
 	var raw json.RawMessage
-	if err := c.call(ctx, http.MethodPost, path, nil, body, &raw); err != nil {
+	if err := c.call(ctx, request{method: http.MethodPost, path: path, body: body}, &raw); err != nil {
 		return nil, err
 	}
+	return readOutcome(raw)
+}
+
+// readOutcome reads an outcome; ErrPending if it is none yet.
+func readOutcome(raw []byte) (fermata.Outcome, error) {
 	var tag struct{ Status, StateKey string }
 	if err := json.Unmarshal(raw, &tag); err != nil {
 		return nil, fmt.Errorf("client: the server's answer: %w", err)
@@ -115,7 +132,7 @@ func (q Query) values() url.Values {
 
 // Runs returns a page of the runs of the account, the newest first.
 func (c *Client) Runs(ctx context.Context, q Query) (page api.Page[api.Run], err error) {
-	return page, c.call(ctx, http.MethodGet, "/runs", q.values(), nil, &page)
+	return page, c.call(ctx, request{path: "/runs", query: q.values()}, &page)
 }
 
 // RunView is a run with what it came to and what it asked.
@@ -133,7 +150,7 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 		Outcome  json.RawMessage
 		Requests []api.Request
 	}
-	if err := c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(stateKey), nil, nil, &answer); err != nil {
+	if err := c.call(ctx, request{path: "/runs/" + segment(stateKey)}, &answer); err != nil {
 		return RunView{}, err
 	}
 	view := RunView{Run: answer.Run, Requests: answer.Requests}
@@ -146,62 +163,80 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 
 // Cancel ends a run.
 func (c *Client) Cancel(ctx context.Context, stateKey string) error {
-	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(stateKey)+"/cancel", nil, nil, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + segment(stateKey) + "/cancel"}, nil)
 }
 
 // Retry lets a parked run go on.
 func (c *Client) Retry(ctx context.Context, stateKey string) error {
-	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(stateKey)+"/retry", nil, nil, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + segment(stateKey) + "/retry"}, nil)
 }
 
 // Requests returns a page of what people are asked, the oldest first.
 func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Request], err error) {
-	return page, c.call(ctx, http.MethodGet, "/requests", q.values(), nil, &page)
+	return page, c.call(ctx, request{path: "/requests", query: q.values()}, &page)
 }
 
 // Request returns one request.
-func (c *Client) Request(ctx context.Context, id string) (request api.Request, err error) {
-	return request, c.call(ctx, http.MethodGet, "/requests/"+url.PathEscape(id), nil, nil, &request)
+func (c *Client) Request(ctx context.Context, id string) (asked api.Request, err error) {
+	return asked, c.call(ctx, request{path: "/requests/" + segment(id)}, &asked)
 }
 
 // Graphs lists what can be run.
 func (c *Client) Graphs(ctx context.Context) (page api.Page[api.Graph], err error) {
-	return page, c.call(ctx, http.MethodGet, "/graphs", nil, nil, &page)
+	return page, c.call(ctx, request{path: "/graphs"}, &page)
+}
+
+// Kinds lists what can be asked.
+func (c *Client) Kinds(ctx context.Context) (page api.Page[api.Kind], err error) {
+	return page, c.call(ctx, request{path: "/kinds"}, &page)
+}
+
+// Me says who the token belongs to.
+func (c *Client) Me(ctx context.Context) (me api.Me, err error) {
+	return me, c.call(ctx, request{path: "/me"}, &me)
 }
 
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 16 << 20
 
+// request is what is sent; the method is GET if there is none.
+type request struct {
+	method, path string
+	query        url.Values
+	body         any
+	headers      map[string]string
+}
+
 // call makes a request, again and again if need be. An error of the server is an [*api.Problem].
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
-	var data []byte
-	if body != nil {
-		var err error
-		if data, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
+func (c *Client) call(ctx context.Context, r request, answer any) error {
 	for try := 1; ; try++ {
-		again, err := c.once(ctx, method, path, query, data, answer)
+		again, err := c.once(ctx, r, answer)
 		if err == nil || again < 0 || try == c.tries || ctx.Err() != nil {
 			return err
 		}
-		pause := max(again, time.Duration(1<<try)*50*time.Millisecond)
-		timer := time.NewTimer(pause + mrand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(err, ctx.Err())
+		if pauseErr := pause(ctx, max(again, time.Duration(1<<try)*50*time.Millisecond)); pauseErr != nil {
+			return errors.Join(err, pauseErr)
 		}
+	}
+}
+
+// pause waits for a while, and somewhat longer, so that not all who wait come back at once.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d + mrand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
 // never is in the place of a pause after which to try again.
 const never = -1
 
-func (c *Client) once(ctx context.Context, method, path string, query url.Values, body []byte, answer any) (again time.Duration, err error) {
-	response, err := c.send(ctx, method, path, query, body, nil)
+func (c *Client) once(ctx context.Context, r request, answer any) (again time.Duration, err error) {
+	response, err := c.send(ctx, r)
 	if err != nil {
 		return 0, err
 	}
@@ -222,22 +257,35 @@ func (c *Client) once(ctx context.Context, method, path string, query url.Values
 	return never, nil
 }
 
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, body []byte, headers map[string]string) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	u := c.base.JoinPath(api.Prefix)
-	u.RawPath, u.Path = u.EscapedPath()+path, u.Path+unescaped(path)
-	u.RawQuery = query.Encode()
-	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	u.RawPath, u.Path = u.EscapedPath()+r.path, u.Path+unescaped(r.path)
+	u.RawQuery = r.query.Encode()
+	var body io.Reader
+	if r.body != nil {
+		data, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	h, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), u.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		h.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
-	for name, value := range headers {
-		r.Header.Set(name, value)
+	h.Header.Set("Authorization", "Bearer "+c.token)
+	for name, value := range r.headers {
+		h.Header.Set(name, value)
 	}
-	return c.http.Do(r)
+	return c.http.Do(h)
+}
+
+// segment is a name as a part of a path. Dots are escaped, too: alone they would mean another place.
+func segment(name string) string {
+	return strings.ReplaceAll(url.PathEscape(name), ".", "%2E")
 }
 
 func unescaped(path string) string {

@@ -84,9 +84,15 @@ func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 
 func plain(h http.Handler) http.Handler { return h }
 
+// Whatever a state key is made of, its run can be reached.
 func TestClient_TheWholeWay(t *testing.T) {
+	for _, key := range []string{"memo/1 ä?", ".", "..", "a/../b", "a//b", "%2F"} {
+		t.Run(key, func(t *testing.T) { theWholeWay(t, key) })
+	}
+}
+
+func theWholeWay(t *testing.T, key string) {
 	c := serve(t, plain)
-	key := "memo/1 ä?"
 	outcome, err := c.Start(t.Context(), "inproc:memo", key, json.RawMessage(`{"text":"by "}`))
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if err != nil || !ok || waiting.StateKey != key {
@@ -168,7 +174,9 @@ func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kinds = append(kinds, event.Type)
+		if event.Step == nil {
+			kinds = append(kinds, event.Type)
+		}
 		if event.Type == "waiting" {
 			if _, err := c.Chat(t.Context(), api.Chat{StateKey: "memo-1", ResumeID: "1", ResumeValue: json.RawMessage(`"ann"`)}); err != nil {
 				t.Fatal(err)
@@ -183,6 +191,73 @@ func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
 		if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "not_found" {
 			t.Errorf("an unknown run: %v", err)
 		}
+	}
+}
+
+// A chat is followed to its outcome, and a lost connection in between is not noticed but for steps and tokens.
+func TestClient_ChatsAndSeesWhatHappens(t *testing.T) {
+	var streams atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept") == "text/event-stream" && streams.Add(1) == 1 {
+				h.ServeHTTP(&cutAfter{ResponseWriter: w, messages: 5}, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	chat := func(chat api.Chat) (durable string, steps int, outcome fermata.Outcome) {
+		for event, err := range c.ChatEvents(t.Context(), chat) {
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case event.Step != nil:
+				steps++
+			case event.Interrupt != nil && event.Interrupt.RequestID == "":
+				t.Errorf("%+v", event.Interrupt)
+			default:
+				durable, outcome = durable+event.Type+" ", event.Outcome
+			}
+		}
+		return durable, steps, outcome
+	}
+	durable, steps, outcome := chat(api.Chat{GraphID: "inproc:memo", StateKey: "memo-1", Input: json.RawMessage(`{"text":"by "}`)})
+	if waiting, ok := outcome.(fermata.NeedsInput); !ok || durable != "created asked waiting interrupt outcome " || steps == 0 || waiting.Interrupts[0].Deadline == nil || streams.Load() != 2 {
+		t.Errorf("it saw %s and %d steps on %d connections: %+v", durable, steps, streams.Load(), outcome)
+	}
+	durable, _, outcome = chat(api.Chat{StateKey: "memo-1", ResumeID: "1", ResumeValue: json.RawMessage(`"ann"`)})
+	if _, ok := outcome.(fermata.Completed); !ok || durable != "decided completed outcome " {
+		t.Errorf("it saw %s: %+v", durable, outcome)
+	}
+	for _, err := range c.ChatEvents(t.Context(), api.Chat{StateKey: "unknown", ResumeID: "1", ResumeValue: json.RawMessage(`"ann"`)}) {
+		if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "not_found" {
+			t.Errorf("an unknown run: %v", err)
+		}
+	}
+}
+
+func TestClient_NeedNotWait(t *testing.T) {
+	c := serve(t, plain)
+	pending, err := c.Begin(t.Context(), api.Chat{GraphID: "inproc:memo", Input: json.RawMessage(`{"text":"by "}`)})
+	if err != nil || pending.StateKey == "" || pending.Run == "" {
+		t.Fatalf("%+v, %v", pending, err)
+	}
+	for event, err := range c.Events(t.Context(), pending.StateKey, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Outcome != nil {
+			break
+		}
+	}
+	if view, err := c.Run(t.Context(), pending.StateKey); err != nil || view.RunID != pending.Run || view.Status != "waiting" {
+		t.Errorf("%+v, %v", view, err)
+	}
+	if me, err := c.Me(t.Context()); err != nil || me.Principal != "ann" || me.Account != "acme" || me.Roles[0] != "admin" {
+		t.Errorf("%+v, %v", me, err)
+	}
+	if kinds, err := c.Kinds(t.Context()); err != nil || len(kinds.Items) == 0 {
+		t.Errorf("%+v, %v", kinds, err)
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -16,20 +17,50 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Event is something that happened to a run, or what it came to.
+// Event is something that happened to a run, or happens at this moment, or what it came to. Its Type says which.
 type Event struct {
 	api.Event
-	// Outcome is set for the event "outcome".
-	Outcome fermata.Outcome
+	// Outcome is set for the event "outcome", Step and Token for "step" and "token", Interrupt for "interrupt".
+	Outcome   fermata.Outcome
+	Step      *api.Step
+	Token     *api.Token
+	Interrupt *fermata.OpenInterrupt
 }
 
-// Events follows a run from behind an event on, until it is over. If the connection is lost it connects again, and goes on where it was.
+// Events follows a run from behind an event on, until it is over. If the connection is lost it connects again, and goes on where it was. Steps
+// and tokens are seen as far as the server that one is connected with executes the run, and once at most.
 func (c *Client) Events(ctx context.Context, stateKey string, after int64) iter.Seq2[Event, error] {
+	return c.stream(ctx, after, func(after int64) request {
+		return request{path: "/runs/" + segment(stateKey) + "/events", headers: map[string]string{"Last-Event-ID": strconv.FormatInt(after, 10)}}
+	}, func(outcome fermata.Outcome) bool {
+		_, waits := outcome.(fermata.NeedsInput)
+		return !waits
+	})
+}
+
+// ChatEvents starts or answers a run like [Client.Chat], and shows what happens until there is an outcome, which is the last event. If the
+// connection is lost it sends the same again, which counts once.
+func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event, error] {
+	chat = repeatable(chat)
+	return c.stream(ctx, 0, func(after int64) request {
+		r := request{method: http.MethodPost, path: "/ai/chat", body: chat}
+		if after > 0 {
+			r.headers = map[string]string{"Last-Event-ID": strconv.FormatInt(after, 10)}
+		}
+		return r
+	}, func(fermata.Outcome) bool { return true })
+}
+
+// stream reads connections, one after the other, until an outcome is the last.
+func (c *Client) stream(ctx context.Context, after int64, next func(after int64) request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for lost := 0; ; lost++ {
-			over, err := c.follow(ctx, stateKey, &after, func(e Event) bool {
-				lost = 0
-				return yield(e, nil)
+			over, err := c.follow(ctx, next(after), func(e Event) bool {
+				if e.ID > 0 && e.ID <= after {
+					return true // seen before the connection was lost
+				}
+				lost, after = 0, max(after, e.ID)
+				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
 			if err != nil && (over || ctx.Err() != nil || lost >= c.tries) {
 				yield(Event{}, err)
@@ -38,10 +69,8 @@ func (c *Client) Events(ctx context.Context, stateKey string, after int64) iter.
 			if over {
 				return
 			}
-			select {
-			case <-time.After(time.Duration(1<<min(lost, 6)) * 50 * time.Millisecond):
-			case <-ctx.Done():
-				yield(Event{}, ctx.Err())
+			if err := pause(ctx, time.Duration(1<<min(lost, 6))*50*time.Millisecond); err != nil {
+				yield(Event{}, err)
 				return
 			}
 		}
@@ -49,10 +78,12 @@ func (c *Client) Events(ctx context.Context, stateKey string, after int64) iter.
 }
 
 // follow reads one connection. over says that there is no more to read, or nobody who wants it.
-func (c *Client) follow(ctx context.Context, stateKey string, after *int64, yield func(Event) bool) (over bool, err error) {
-	response, err := c.send(ctx, http.MethodGet, "/runs/"+url.PathEscape(stateKey)+"/events", nil, nil, map[string]string{
-		"Accept": "text/event-stream", "Last-Event-ID": strconv.FormatInt(*after, 10),
-	})
+func (c *Client) follow(ctx context.Context, r request, yield func(Event) bool) (over bool, err error) {
+	if r.headers == nil {
+		r.headers = make(map[string]string)
+	}
+	r.headers["Accept"] = "text/event-stream"
+	response, err := c.send(ctx, r)
 	if err != nil {
 		return false, err
 	}
@@ -62,27 +93,46 @@ func (c *Client) follow(ctx context.Context, stateKey string, after *int64, yiel
 		again, err := refusal(response, data)
 		return again == never, err
 	}
-	final := false
 	for kind, data := range messages(response.Body) {
-		event := Event{Event: api.Event{Type: kind}}
-		if kind == "outcome" {
-			event.Outcome, err = fermata.UnmarshalOutcome([]byte(data))
-		} else if err = json.Unmarshal([]byte(data), &event.Event); err == nil {
-			*after = event.ID
+		if kind == api.EventRun {
+			continue
 		}
+		event, err := readEvent(kind, []byte(data))
 		if err != nil {
-			return false, err
+			_, told := errors.AsType[*api.Problem](err)
+			return told || errors.Is(err, ErrPending), err
 		}
-		switch event.Outcome.(type) {
-		case fermata.Completed, fermata.Failed:
-			final = true
-		case fermata.NeedsInput:
-		}
-		if !yield(event) || final {
+		if !yield(event) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// readEvent reads one event. A problem in the place of an outcome is an error.
+func readEvent(kind string, data []byte) (event Event, err error) {
+	event.Type = kind
+	switch kind {
+	case api.EventOutcome:
+		event.Outcome, err = readOutcome(data)
+	case api.EventStep:
+		err = json.Unmarshal(data, &event.Step)
+	case api.EventToken:
+		err = json.Unmarshal(data, &event.Token)
+	case api.EventInterrupt:
+		err = json.Unmarshal(data, &event.Interrupt)
+	case api.EventProblem:
+		problem := new(api.Problem)
+		if err = json.Unmarshal(data, problem); err == nil {
+			return event, problem
+		}
+	default:
+		err = json.Unmarshal(data, &event.Event)
+	}
+	if err != nil && !errors.Is(err, ErrPending) {
+		err = fmt.Errorf("client: the server's event %q: %w", kind, err)
+	}
+	return event, err
 }
 
 // messages reads server-sent events.

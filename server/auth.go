@@ -5,8 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/desk"
 )
 
 // Role is what a caller may do.
@@ -28,8 +32,87 @@ type Principal struct {
 	// Account is the tenant. Everything that a principal sees and does is within it.
 	Account string
 	// ID is who it is, as it stands in records: a person's subject, or the name of a key.
-	ID    string
+	ID string
+	// Name is what people call them, if anybody said so. Nothing goes by it.
+	Name  string
 	Roles []Role
+	// Auth is how they proved who they are.
+	Auth Auth
+}
+
+// Method is a way to prove who one is.
+type Method string
+
+// The ways to prove who one is.
+const (
+	ByKey   Method = "key"   // an API key
+	ByOIDC  Method = "oidc"  // a session of somebody who signed in at the identity provider
+	ByToken Method = "token" // a bearer token that the identity provider made for this API
+	ByDev   Method = "dev"   // a session from a link that was printed on this machine
+)
+
+// Auth is how a principal proved who they are. The zero value says nothing about it.
+type Auth struct {
+	Method Method
+	// AMR and ACR are how the identity provider made sure (the claims amr and acr), if it says so.
+	AMR []string
+	ACR string
+	// Strength is how much that is worth to policies which ask for a certain strength.
+	Strength desk.Auth
+	// At is when the person was asked for a proof last; zero if nobody says.
+	At time.Time
+	// Until is when this ends by itself; zero if never.
+	Until time.Time
+}
+
+// hardware are the methods (RFC 8176, and "fido" of Microsoft's provider) for which somebody needs a thing that cannot be copied.
+var hardware = []string{"hwk", "sc", "fido"}
+
+// strengthOf is what the word of an identity provider is worth. acr says what its classes stand for, if it has any; the stronger counts.
+func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
+	strength := desk.AuthSSO
+	switch {
+	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardware, m) }):
+		strength = desk.AuthHardware
+	case slices.Contains(a.AMR, "mfa"): // two methods are not two factors: that is for the provider to say
+		strength = desk.AuthMFA
+	}
+	if by := acr[a.ACR]; by != "" && by.AtLeast(strength) {
+		return by
+	}
+	return strength
+}
+
+// Sizes of what identity providers say, in bytes. What is longer is none of the values that anybody has agreed on.
+const (
+	maxAMR, maxAMRs = 32, 8
+	maxACR          = 128
+)
+
+// via is how a decision reached us, for the record: "http/oidc amr=otp,pwd acr=urn:example:gold".
+func (a Auth) via() string {
+	via := "http"
+	if a.Method != "" {
+		via += "/" + string(a.Method)
+	}
+	var amr []string
+	for _, m := range a.AMR {
+		if isWord(m, maxAMR) && !strings.Contains(m, ",") && len(amr) < maxAMRs {
+			amr = append(amr, m)
+		}
+	}
+	if len(amr) > 0 {
+		via += " amr=" + strings.Join(amr, ",")
+	}
+	if isWord(a.ACR, maxACR) {
+		via += " acr=" + a.ACR
+	}
+	return via
+}
+
+// isWord reports whether a text is short, visible and in one piece.
+func isWord(text string, most int) bool {
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // Has reports whether the principal has one of some roles.
@@ -55,6 +138,24 @@ type AuthenticatorFunc func(r *http.Request) (Principal, error)
 
 // Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(r *http.Request) (Principal, error) { return f(r) }
+
+// errCrossOrigin says that a page of somebody else made a browser send a request with a session.
+var errCrossOrigin = errors.New("server: a request with a session from another origin")
+
+// identify finds out who calls. A token that is sent must be good, whatever else comes along; a session counts where there is no token.
+func (s *Server) identify(r *http.Request) (Principal, error) {
+	if s.people == nil || r.Header.Get("Authorization") != "" {
+		return s.config.Auth.Authenticate(r)
+	}
+	found, err := s.people.authenticate(r)
+	switch {
+	case errors.Is(err, ErrUnauthenticated): // an authenticator of somebody else may go by something else
+		return s.config.Auth.Authenticate(r)
+	case err == nil && s.people.crossOrigin(r) != nil:
+		return Principal{}, errCrossOrigin
+	}
+	return found.Who, err
+}
 
 type principalKey struct{}
 

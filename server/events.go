@@ -2,16 +2,17 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -24,129 +25,134 @@ type eventsInput struct {
 	LastEventID string `header:"Last-Event-ID" doc:"The id of the last event that was seen."`
 }
 
-const (
-	heartbeat     = 15 * time.Second
-	writePatience = 10 * time.Second // a client that does not read for so long is let go
-)
-
 func (s *Server) registerEvents() {
 	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "What happens to a run, as it happens (server-sent events)", Agent, Approver, Auditor)
-	op.Description = "Each event has its number as id; Last-Event-ID goes on behind it. A comment every 15 seconds keeps the connection alive. The stream ends with the run; its last message is the event \"outcome\" with what the run came to."
-	op.Responses = map[string]*huma.Response{"200": {Description: "The stream.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: "string"}}}}}
+	op.Description = "Each event of the run has its number as id; Last-Event-ID goes on behind it. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. " +
+		"The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. " +
+		"A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID."
+	op.Responses = map[string]*huma.Response{"200": {Description: "The stream.", Content: map[string]*huma.MediaType{eventStream: s.streamed()}}}
 	huma.Register(s.api, op, s.events)
 }
 
+// eventStream is the media type of streams.
+const eventStream = "text/event-stream"
+
+// streamed describes a stream. What its events hold are schemas of the document: named here, because OpenAPI 3.1 cannot say it.
+func (s *Server) streamed() *huma.MediaType {
+	registry := s.api.OpenAPI().Components.Schemas
+	Outcome{}.Schema(registry)
+	for _, t := range []reflect.Type{reflect.TypeFor[api.Event](), reflect.TypeFor[api.Step](), reflect.TypeFor[api.Token](), reflect.TypeFor[api.Pending]()} {
+		registry.Schema(t, true, "")
+	}
+	return &huma.MediaType{Schema: &huma.Schema{
+		Type:        "string",
+		Description: "Server-sent events; the data of each is JSON: run is a Pending, step a Step, token a Token, interrupt an OpenInterrupt, outcome an Outcome, problem a Problem; any other name is an Event.",
+	}}
+}
+
 func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-	after := int64(0)
-	if in.LastEventID != "" {
-		var err error
-		if after, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || after < 0 {
-			return nil, problem("bad_request", "Last-Event-ID is a number")
-		}
+	after, err := lastEvent(in.LastEventID)
+	if err != nil {
+		return nil, err
 	}
 	account := who(ctx).Account
-	if _, err := s.config.Executor.Look(ctx, account, in.StateKey); err != nil {
+	view, err := s.config.Executor.Look(ctx, account, in.StateKey)
+	if err != nil {
 		return nil, explain(err)
 	}
-	leave, ok := enter(s.limits.streams)
-	if !ok {
-		return nil, busy("there are too many streams")
-	}
+	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Alive()}
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
-		defer leave()
-		_, w := humago.Unwrap(hctx)
-		s.stream(hctx.Context(), w, account, in.StateKey, after)
+		var stop func()
+		t.progress, stop = s.config.Executor.Listen(account, t.stateKey)
+		defer stop()
+		if t.out = s.open(hctx); t.out.comment("hello") == nil {
+			t.show(hctx.Context())
+		}
 	}}, nil
 }
 
-// stream writes events until the run is over, the client is gone, or does not read.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, account, stateKey string, after int64) {
-	s.metrics.streams.Inc()
-	defer s.metrics.streams.Dec()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	out := &sse{w: w, control: http.NewResponseController(w)}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	if out.comment("hello") != nil {
+// lastEvent reads the header Last-Event-ID.
+func lastEvent(header string) (int64, error) {
+	if header == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseInt(header, 10, 64)
+	if err != nil || after < 0 {
+		return 0, problem("bad_request", "Last-Event-ID is a number")
+	}
+	return after, nil
+}
+
+// streamWait is how long a chat is shown: until the run rests, for all that matters.
+const streamWait = 24 * time.Hour
+
+// chatStream does what is wanted, and shows what becomes of it. What is wrong with the request is told before the stream begins.
+func (s *Server) chatStream(ctx context.Context, request executor.Request, last string) (*outcomeOutput, error) {
+	t := &stream{Server: s, account: request.Account, stateKey: request.StateKey}
+	var err error
+	if t.after, err = lastEvent(last); err != nil {
+		return nil, err
+	}
+	if last == "" && request.ResumeID != "" { // what was before is of no interest
+		if t.after, err = s.lastNumber(ctx, request.Account, request.StateKey); err != nil {
+			return nil, explain(err)
+		}
+	}
+	progress, stop := s.config.Executor.Listen(t.account, t.stateKey)
+	t.progress = progress
+	first := request
+	first.Wait = -1
+	outcome, err := s.config.Executor.Run(ctx, first)
+	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
+		t.run = pending.Run
+	} else if err != nil {
+		stop()
+		return nil, explainStart(request, err)
+	} else {
+		t.run = runIn(outcome)
+	}
+	if request.Wait == 0 {
+		request.Wait = streamWait
+	}
+	return &outcomeOutput{Body: func(hctx huma.Context) {
+		defer stop()
+		t.out = s.open(hctx)
+		if t.out.event("", api.EventRun, api.Pending{Run: t.run, StateKey: t.stateKey}) == nil {
+			t.chat(hctx.Context(), request, outcome)
+		}
+	}}, nil
+}
+
+// chat waits for what was begun, and shows it meanwhile. To wait is to send the request again: it counts once.
+func (t *stream) chat(ctx context.Context, request executor.Request, known fermata.Outcome) {
+	settled := make(chan ended, 1)
+	t.settled = settled
+	if known != nil {
+		_ = t.finish(ctx, ended{outcome: known}) // whoever is gone asks again
 		return
 	}
-	events := make(chan store.Event)
+	ctx, cancel := context.WithCancel(ctx)
+	gone := make(chan struct{})
 	go func() {
-		defer close(events)
-		for event, err := range s.config.Executor.Follow(ctx, account, stateKey, after) {
-			if err != nil {
-				return // the client comes back with its Last-Event-ID
-			}
-			select {
-			case events <- event:
-			case <-ctx.Done():
-				return
-			}
-		}
+		defer close(gone)
+		outcome, err := t.config.Executor.Run(ctx, request)
+		settled <- ended{outcome, err}
 	}()
-	defer func() {
-		cancel()
-		for range events { // until the other one is gone
-		}
-	}()
-	s.pump(ctx, out, events, account, stateKey)
+	defer func() { cancel(); <-gone }()
+	t.show(ctx)
 }
 
-func (s *Server) pump(ctx context.Context, out *sse, events <-chan store.Event, account, stateKey string) {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-			if out.comment("still here") != nil {
-				return
-			}
-		case event, open := <-events:
-			if !open || out.event(strconv.FormatInt(event.Number, 10), string(event.Kind), eventOf(event)) != nil {
-				return
-			}
-			if !event.Kind.Final() && event.Kind != store.EventWaiting {
-				continue
-			}
-			view, err := s.config.Executor.Look(ctx, account, stateKey)
-			if err != nil || view.Outcome == nil {
-				continue
-			}
-			if out.event("", "outcome", Outcome{Outcome: view.Outcome}) != nil || event.Kind.Final() {
-				return
-			}
-		}
-	}
-}
-
-// sse writes server-sent events. A client that does not read is an error after a while.
-type sse struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
-
-func (o *sse) comment(text string) error { return o.write(": " + text + "\n\n") }
-
-func (o *sse) event(id, kind string, data any) error {
-	body, err := json.Marshal(data) // on one line
+// lastNumber is that of the newest event of a run.
+func (s *Server) lastNumber(ctx context.Context, account, stateKey string) (int64, error) {
+	view, err := s.config.Executor.Look(ctx, account, stateKey)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if id != "" {
-		id = "id: " + id + "\n"
+	for after := int64(0); ; {
+		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
+		if err != nil || len(events) == 0 {
+			return after, err
+		}
+		after = events[len(events)-1].Number
 	}
-	return o.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, kind, body))
-}
-
-func (o *sse) write(text string) error {
-	if err := o.control.SetWriteDeadline(time.Now().Add(writePatience)); err != nil {
-		return err
-	}
-	if _, err := o.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return o.control.Flush()
 }

@@ -4,67 +4,82 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/api"
 )
 
 // frame is around every request: it is counted, protected against itself, and nobody comes in unknown or too often.
 func (s *Server) frame(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &seenWriter{ResponseWriter: w}
+		seen := &seenWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}
 		begin := time.Now()
 		defer func() {
 			if broken := recover(); broken != nil {
 				if broken == http.ErrAbortHandler {
 					panic(broken)
 				}
-				// The value may hold what a run works on; the stack does not.
-				s.config.Log.Error("a handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
-				if seen.status == 0 {
-					writeProblem(seen, problem("internal", "this is a mistake of ours"))
-				}
+				s.broken(seen, r)
 			}
-			s.metrics.served(r.Method, r.Pattern, seen.status, time.Since(begin))
+			s.metrics.served(r, seen.status, time.Since(begin))
 		}()
 		h := seen.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		if p := s.admit(r); p != nil {
-			s.metrics.refused(p.Code)
-			writeProblem(seen, p)
-			return
-		}
-		if !isStream(r) {
-			leave, ok := enter(s.limits.serving)
-			if !ok {
-				s.metrics.refused("unavailable")
-				writeProblem(seen, busy("the server is at its limit"))
-				return
-			}
-			defer leave()
-		}
-		principal, p := s.authenticate(r)
+		_ = seen.control.SetWriteDeadline(time.Time{}) // the one of the request before on this connection
+		leave, p := s.comeIn(&r)
 		if p != nil {
 			s.metrics.refused(p.Code)
+			s.metrics.limited(p.limit)
 			writeProblem(seen, p)
 			return
 		}
-		if principal != nil {
-			if delay := s.limits.wait(*principal); delay > 0 {
-				limited := problem("rate_limited", "%d requests at once, and %g a second", s.config.Limits.Burst, s.config.Limits.Rate)
-				limited.retryAfter = delay
-				s.metrics.refused(limited.Code)
-				writeProblem(seen, limited)
-				return
-			}
-			r = r.WithContext(context.WithValue(r.Context(), principalKey{}, *principal))
-		}
-		r.Body = http.MaxBytesReader(seen, r.Body, s.config.Limits.Body)
+		defer leave()
+		r.Body = s.body(seen, r)
 		next.ServeHTTP(seen, r)
 	})
+}
+
+// broken answers for a handler that panicked. The value may hold what a run works on; the stack does not.
+func (s *Server) broken(seen *seenWriter, r *http.Request) {
+	if r.Context().Err() != nil { // the client is gone, and somebody could not write to it
+		return
+	}
+	s.metrics.errors.WithLabelValues("panic").Inc()
+	s.config.Log.Error("a handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
+	if seen.status == 0 {
+		writeProblem(seen, problem("internal", "this is a mistake of ours"))
+	}
+}
+
+// comeIn lets a request in, with who sent it, or says why not. leave has to be called after it.
+func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
+	if p := s.admit(*r); p != nil {
+		return nil, p
+	}
+	leave, p = s.place(*r)
+	if p != nil {
+		return nil, p
+	}
+	principal, p := s.authenticate(*r)
+	if p == nil && principal != nil {
+		if delay := s.limits.wait(*principal); delay > 0 {
+			p = problem("rate_limited", "%d requests at once, and %g a second", s.config.Limits.Burst, s.config.Limits.Rate)
+			p.retryAfter, p.limit = delay, "rate"
+		}
+		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
+	}
+	if p != nil {
+		leave()
+		return nil, p
+	}
+	return leave, nil
 }
 
 func busy(detail string) *Problem {
@@ -73,13 +88,38 @@ func busy(detail string) *Problem {
 	return p
 }
 
+// place takes a place among those that are served at the same time.
+func (s *Server) place(r *http.Request) (leave func(), p *Problem) {
+	if isStream(r) {
+		leave, ok := enter(s.limits.streams)
+		if !ok {
+			p := busy("there are too many streams")
+			p.limit = "streams"
+			return nil, p
+		}
+		s.metrics.streams.Inc()
+		return func() { s.metrics.streams.Dec(); leave() }, nil
+	}
+	leave, ok := enter(s.limits.serving)
+	if !ok {
+		p = busy("the server is at its limit")
+		p.limit = "in_flight"
+	}
+	return leave, p
+}
+
 // admit refuses what no operation takes.
 func (s *Server) admit(r *http.Request) *Problem {
+	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
+		return problem("not_found", "there is nothing here; see /openapi.json") // nobody is sent elsewhere
+	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return problem("unsupported", "a request must not be compressed")
 	}
 	if r.ContentLength > s.config.Limits.Body {
-		return problem("too_large", "a request has at most %d bytes", s.config.Limits.Body)
+		p := problem("too_large", "a request has at most %d bytes", s.config.Limits.Body)
+		p.limit = "body"
+		return p
 	}
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); r.ContentLength != 0 && r.Method != http.MethodGet && strings.TrimSpace(kind) != "application/json" {
 		return problem("unsupported", "a request is application/json")
@@ -92,19 +132,60 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, nil
 	}
-	principal, err := s.config.Auth.Authenticate(r)
+	principal, err := s.identify(r)
 	switch {
+	case errors.Is(err, errCrossOrigin):
+		return nil, problem("forbidden", "this came with a session, and not from a page of this server")
 	case errors.Is(err, ErrUnauthenticated):
 		return nil, problem("unauthenticated", "send a valid token")
 	case err != nil:
+		s.metrics.errors.WithLabelValues("authentication").Inc()
 		s.config.Log.Error("authentication failed", "err", err)
 		return nil, busy("who you are could not be found out")
 	}
 	return &principal, nil
 }
 
+// isStream reports whether a request is answered with a stream, which takes a place of another kind. What a client says it accepts does not
+// let it around the limit of anything else.
 func isStream(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	switch r.Method {
+	case http.MethodGet:
+		return strings.HasPrefix(r.URL.Path, api.Prefix+"/runs/") && strings.HasSuffix(r.URL.Path, "/events")
+	case http.MethodPost:
+		return r.URL.Path == api.Prefix+"/ai/chat" && wantsStream(r.Header.Get("Accept"))
+	}
+	return false
+}
+
+// body limits what is read. Once it is read, or there is nothing to read, the client may be silent for as long as it likes: the deadlines for
+// reading are for those who do not finish their request.
+func (s *Server) body(w *seenWriter, r *http.Request) io.ReadCloser {
+	if r.Body == nil || r.Body == http.NoBody {
+		_ = w.control.SetReadDeadline(time.Time{})
+		return r.Body
+	}
+	return &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), control: w.control, limit: s.config.Limits.Sending}
+}
+
+// timedBody gives a client so much time for the whole of it.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	limit   time.Duration
+	begun   bool
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		_ = b.control.SetReadDeadline(time.Now().Add(b.limit))
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // writeProblem answers outside of the operations.
@@ -115,22 +196,25 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	_ = json.NewEncoder(w).Encode(p) // whoever is gone does not read it
 }
 
-// seenWriter remembers the status.
+// seenWriter remembers the status, and has no patience with those who do not read.
 type seenWriter struct {
 	http.ResponseWriter
-	status int
+	control  *http.ResponseController
+	patience time.Duration
+	status   int
 }
 
 func (w *seenWriter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *seenWriter) Write(data []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	return w.ResponseWriter.Write(data)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -94,7 +95,7 @@ func checkCredential(ctx context.Context, credentials store.Credentials, id, sec
 	if !good || !c.Revoked.IsZero() || !c.Expires.IsZero() && !time.Now().Before(c.Expires) {
 		return Principal{}, ErrUnauthenticated
 	}
-	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}}, nil
+	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: ByKey, Strength: desk.AuthToken, Until: c.Expires}}, nil
 }
 
 // bearer is the token of a request.

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
 )
 
 // Limits are what callers may use.
@@ -24,12 +27,25 @@ type Limits struct {
 	Streams int
 	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000.
 	Open int
+	// Runs is how many runs of an account may be ready or under way at the same time before it cannot start more. The default is 1000.
+	Runs int
+	// Sending is how long a client may take to send the body of a request. The default is 15 s.
+	Sending time.Duration
+	// Patience is how long a client may not read what is sent to it before it is cut off. The default is 10 s.
+	Patience time.Duration
+	// Heartbeat is how often an event stream says that it is alive. The default is 15 s.
+	Heartbeat time.Duration
+	// Recheck is how often it is made sure, while an event stream is open, that its reader may still come in. The default is 1 min.
+	Recheck time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
 	l.Body = cmp.Or(l.Body, 2<<20)
 	l.Rate, l.Burst = cmp.Or(l.Rate, 50), cmp.Or(l.Burst, 100)
 	l.InFlight, l.Streams, l.Open = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.Open, 10000)
+	l.Runs = cmp.Or(l.Runs, 1000)
+	l.Sending, l.Patience, l.Heartbeat = cmp.Or(l.Sending, 15*time.Second), cmp.Or(l.Patience, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
+	l.Recheck = cmp.Or(l.Recheck, time.Minute)
 	return l
 }
 
@@ -94,16 +110,48 @@ func (l *limiter) wait(p Principal) time.Duration {
 	return 0
 }
 
-// roomFor refuses a start if the account has too much open.
-func (s *Server) roomFor(ctx context.Context, p Principal) error {
-	open, err := s.config.Executor.Pending(ctx, p.Account, s.config.Limits.Open)
+// roomFor refuses a start if the account has too much open, or under way.
+func (s *Server) roomFor(ctx context.Context, request executor.Request) error {
+	problem := s.room(ctx, request.Account)
+	if problem == nil {
+		return nil
+	}
+	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && view.Status.Alive() {
+		return nil // it was started before, and is to be repeated
+	}
+	return problem
+}
+
+// room is why an account cannot start any more; nil if it can.
+func (s *Server) room(ctx context.Context, account string) error {
+	open, err := s.config.Executor.Pending(ctx, account, s.config.Limits.Open)
 	if err != nil {
 		return explain(err)
 	}
 	if open >= s.config.Limits.Open {
-		return problem("too_many_open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
+		return full("too_many_open", "open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
+	}
+	runs, err := s.config.Executor.List(ctx, account, store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: min(s.config.Limits.Runs, maxPage)})
+	if err != nil {
+		return explain(err)
+	}
+	if len(runs) >= s.config.Limits.Runs {
+		return full("too_many_runs", "runs", "%d runs are under way; %d are allowed", len(runs), s.config.Limits.Runs)
 	}
 	return nil
 }
+
+// full is the refusal of what there is no room for now.
+func full(code, limit, detail string, args ...any) *Problem {
+	p := problem(code, detail, args...)
+	p.retryAfter, p.limit = fullPause, limit
+	return p
+}
+
+// fullPause is how long to wait for room: people decide no faster.
+const fullPause = 30 * time.Second
+
+// maxPage is how many items of a list a store returns at once.
+const maxPage = 1000
 
 var _ http.Handler = (*Server)(nil)

@@ -3,38 +3,138 @@ package server
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
 )
 
-// metrics are what operators watch. No label holds anything that a caller chose.
+// metrics are what operators watch. No label holds anything that a caller chose, or that tells accounts apart.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	refusals *prometheus.CounterVec
+	problems *prometheus.CounterVec
+	limits   *prometheus.CounterVec
+	errors   *prometheus.CounterVec
 	streams  prometheus.Gauge
 }
+
+// What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
+var (
+	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "streams", "open", "runs"}
+	errorNames = []string{"panic", "authentication"}
+)
 
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "fermata_http_request_seconds", Help: "How long requests took.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			Name: "fermata_http_request_seconds", Help: "How long requests took, by method, route and status. Streams count until they end.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route", "status"}),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fermata_http_refusals_total", Help: "Requests that were refused, by code."}, []string{"code"}),
+		refusals: counter("fermata_http_refusals_total", "Requests that were not let in: unknown callers, missing roles, limits. By code.", "code"),
+		problems: counter("fermata_http_problems_total", "Problems that operations answered with, by code.", "code"),
+		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, by the name of the limit.", "limit", limitNames...),
+		errors:   counter("fermata_errors_total", "Mistakes of ours, and of what we depend on, by where they were noticed.", "where", errorNames...),
 		streams:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.streams)
+	for _, c := range Codes {
+		m.refusals.WithLabelValues(c.Code)
+		m.problems.WithLabelValues(c.Code)
+	}
+	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-func (m *metrics) served(method, route string, status int, took time.Duration) {
+func counter(name, help, label string, known ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	for _, value := range known {
+		c.WithLabelValues(value)
+	}
+	return c
+}
+
+// methods are those that have a name in the metrics: a caller may send any word.
+var methods = map[string]bool{http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true, http.MethodPatch: true, http.MethodHead: true, http.MethodOptions: true}
+
+func (m *metrics) served(r *http.Request, status int, took time.Duration) {
+	method := r.Method
+	if !methods[method] {
+		method = "other"
+	}
+	route := r.Pattern
+	if _, path, ok := strings.Cut(route, " "); ok {
+		route = path
+	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
+// refused counts somebody who was not let in.
 func (m *metrics) refused(code string) { m.refusals.WithLabelValues(code).Inc() }
+
+// limited counts what a limit refused.
+func (m *metrics) limited(limit string) {
+	if limit != "" {
+		m.limits.WithLabelValues(limit).Inc()
+	}
+}
+
+// work shows what an executor does, as it is at the moment of a look.
+type work struct{ *executor.Executor }
+
+// A metric of the executor: what it is called, and where it comes from.
+var workMetrics = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(executor.Stats) int64
+}{
+	{desc("fermata_executions_running", "Runs that this process executes now, each under a lease."), prometheus.GaugeValue, func(s executor.Stats) int64 { return s.Running }},
+	{desc("fermata_executions_total", "Executions that this process began."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Executions }},
+	{desc("fermata_takeovers_total", "Executions that this process took over from an owner that said nothing any more."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.TakenOver }},
+	{desc("fermata_executions_unfinished_total", "Executions that could not be finished, and are tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
+	{desc("fermata_executions_fenced_total", "Executions that somebody else took over from this process."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
+	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
+	{desc("fermata_progress_missed_total", "Steps and tokens that followers of runs missed because they read too slowly."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Missed }},
+}
+
+var decisionDesc = desc("fermata_decision_seconds", "How long questions were open before they were decided, by verdict; each counts where it was applied.", "verdict")
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe is for the registry.
+func (work) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range workMetrics {
+		to <- m.desc
+	}
+	to <- decisionDesc
+}
+
+// Collect is for the registry.
+func (w work) Collect(to chan<- prometheus.Metric) {
+	stats := w.Stats()
+	for _, m := range workMetrics {
+		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(stats)))
+	}
+	for _, verdict := range []store.Verdict{store.Approve, store.Reject, store.Answered, store.Expired} {
+		waits := stats.Decided[verdict]
+		within := make(map[float64]uint64)
+		for n, bound := range executor.WaitBounds {
+			within[bound] = 0
+			if n < len(waits.Within) {
+				within[bound] = waits.Within[n]
+			}
+		}
+		to <- prometheus.MustNewConstHistogram(decisionDesc, waits.Count, waits.Seconds, within, string(verdict))
+	}
+}
 
 // Metrics serves what operators watch, in Prometheus' format.
 func (s *Server) Metrics() http.Handler {

@@ -7,12 +7,14 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
@@ -21,6 +23,7 @@ import (
 type Problem struct {
 	api.Problem
 	retryAfter time.Duration
+	limit      string // the limit that refused, if one did
 }
 
 // GetStatus is the HTTP status.
@@ -54,6 +57,7 @@ var Codes = []Code{
 	{"bad_request", 400, "Bad request", "The request is no valid JSON, or not what this call takes. Mend it; nothing was changed."},
 	{"bad_answer", 400, "Bad answer", "The answer does not fit its question. The question is still open."},
 	{"too_large", 413, "Too large", "Send less; the detail says how much is allowed."},
+	{"timeout", 408, "Too slow", "The request did not arrive in time. Nothing was changed; send it again."},
 	{"unsupported", 415, "Unsupported media type", "Send application/json, without a content encoding."},
 	{"unauthenticated", 401, "Not signed in", "Send a valid token."},
 	{"forbidden", 403, "Forbidden", "Your role may not do this."},
@@ -67,8 +71,13 @@ var Codes = []Code{
 	{"superseded", 410, "Superseded", "The run no longer asks this."},
 	{"digest_mismatch", 412, "Not what you saw", "What would be decided is not what you were shown. Look again."},
 	{"resume_id_reused", 422, "Resume id reused", "This resume id belongs to another decision. Use a new one."},
+	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key belongs to another start. Use a new one."},
+	{"not_yours", 403, "Not yours to say", "Your word on this request would not count; the detail says why."},
+	{"not_possible", 409, "Not possible now", "The request does not allow this, or not now; the detail says why."},
+	{"no_policy", 404, "No policy", "This server has no rules; every action is asked about."},
 	{"rate_limited", 429, "Too many requests", "Wait for as long as Retry-After says."},
-	{"too_many_open", 429, "Too many open requests", "Your account has too many open questions or runs. Let some be decided first."},
+	{"too_many_open", 429, "Too many open requests", "Your account has too many open questions. Let some be decided first."},
+	{"too_many_runs", 429, "Too many runs", "Your account has too many runs under way. Wait until some rest."},
 	{"internal", 500, "Internal error", "This is a mistake of ours. Repeat with the same id; it counts once."},
 	{"unavailable", 503, "Unknown or not done", "Repeat with the same id; it counts once."},
 }
@@ -105,6 +114,13 @@ var causes = []struct {
 	{executor.ErrReused, "resume_id_reused"},
 	{store.ErrNotFound, "not_found"},
 	{store.ErrKey, "bad_request"},
+	{executor.ErrNoRules, "no_policy"},
+	{executor.ErrDecides, "bad_request"},
+	{desk.ErrAnswered, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
+	{desk.ErrNotHuman, "not_yours"}, {desk.ErrNotMember, "not_yours"}, {desk.ErrExcluded, "not_yours"}, {desk.ErrWeakAuth, "not_yours"}, {desk.ErrNotYours, "not_yours"},
+	{desk.ErrNotAllowed, "not_possible"}, {desk.ErrClaimed, "not_possible"}, {desk.ErrNotClaimed, "not_possible"}, {desk.ErrNoQuestion, "not_possible"},
+	{desk.ErrNoStep, "not_possible"}, {desk.ErrTooMany, "not_possible"}, {desk.ErrDenied, "not_possible"},
+	{desk.ErrTime, "bad_request"}, {desk.ErrText, "bad_request"}, {desk.ErrValue, "bad_request"}, {desk.ErrEdit, "bad_request"},
 }
 
 // explain makes a problem of an error. What is no error of ours may hold anything, so it is not told: unknown means repeat.
@@ -114,10 +130,13 @@ func explain(err error) *Problem {
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
-		p.Fields = []api.Field{{Message: bad.Err.Error()}}
+		p.Fields = []api.Field{unsaid(bad.Err)}
 		return p
 	}
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
+		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.Mismatch) {
+			return explain(refused.Err)
+		}
 		p := problem(results[refused.Result], "the decision was not taken: %s", refused.Result)
 		if refused.By != "" {
 			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
@@ -141,13 +160,14 @@ func explain(err error) *Problem {
 func newError(status int, message string, errs ...error) huma.StatusError {
 	code := map[int]string{
 		http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "forbidden", http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed",
-		http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported", http.StatusTooManyRequests: "rate_limited",
+		http.StatusRequestTimeout: "timeout", http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported", http.StatusTooManyRequests: "rate_limited",
 		http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "unavailable",
 	}[status]
 	if code == "" {
 		code = "bad_request"
 	}
 	p := problem(code, "%s", message)
+	p.limit = map[string]string{"too_large": "body", "timeout": "sending"}[code]
 	for _, err := range errs {
 		if own, ok := err.(*Problem); ok {
 			return own
@@ -155,6 +175,9 @@ func newError(status int, message string, errs ...error) huma.StatusError {
 		field := api.Field{Message: err.Error()}
 		if detailed, ok := err.(huma.ErrorDetailer); ok { // without the value: it may be a secret
 			field = api.Field{Location: detailed.ErrorDetail().Location, Message: detailed.ErrorDetail().Message}
+		}
+		if strings.HasPrefix(field.Message, "nested deeper") {
+			p.limit = "depth"
 		}
 		p.Fields = append(p.Fields, field)
 	}

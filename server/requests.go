@@ -42,14 +42,18 @@ type requestOutput struct{ Body api.Request }
 
 type decisionInput struct {
 	ID     string `path:"id" maxLength:"512"`
-	Prefer string `header:"Prefer"`
+	Prefer string `header:"Prefer" doc:"As for chat."`
 	Body   api.Decide
 }
 
 // askGraph is what executes questions of others: the provider external.
 const askGraph = "external:request"
 
-type askInput struct{ Body api.Ask }
+type askInput struct {
+	Prefer string `header:"Prefer" doc:"As for chat."`
+	Once   string `header:"Idempotency-Key" maxLength:"256" doc:"For a question without a stateKey: the same question with the same key counts once."`
+	Body   api.Ask
+}
 
 type answersInput struct {
 	Cursor string `query:"cursor" maxLength:"4096"`
@@ -67,9 +71,11 @@ func (s *Server) registerRequests() {
 	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "One request", Agent, Approver, Auditor), s.getRequest)
 	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide on a request", Approver)
 	decide.MaxBodyBytes = fermata.MaxAnswer + 4096
+	decide.Responses = s.outcomes()
 	huma.Register(s.api, decide, s.decide)
 	ask := operation("ask", http.MethodPost, api.Prefix+"/requests", "Ask for a decision, as an agent in any language", Agent)
 	ask.MaxBodyBytes = s.config.Limits.Body
+	ask.Responses = s.outcomes()
 	huma.Register(s.api, ask, s.ask)
 	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "What was answered, for agents that rather ask than be called", Agent, Auditor), s.answers)
 }
@@ -94,7 +100,8 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &requestOutput{Body: requestOf(q)}, nil
+	body, err := s.withLife(ctx, q)
+	return &requestOutput{Body: body}, err
 }
 
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput, error) {
@@ -108,23 +115,27 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 		return nil, err
 	}
 	return s.run(ctx, executor.Request{
-		Account: me.Account, StateKey: q.StateKey, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: "http", Wait: wait,
+		Account: me.Account, StateKey: q.StateKey, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
 		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown}},
 	})
 }
 
 func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) {
 	me := who(ctx)
-	if err := s.roomFor(ctx, me); err != nil {
-		return nil, err
-	}
-	stateKey := in.Body.StateKey
-	in.Body.StateKey = ""
-	input, err := json.Marshal(in.Body)
+	wait, err := prefer(in.Prefer)
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, executor.Request{Account: me.Account, StateKey: stateKey, Graph: askGraph, Input: input, Actor: me.ID, Via: "http"})
+	request := executor.Request{Account: me.Account, StateKey: in.Body.StateKey, Graph: askGraph, Actor: me.ID, Via: me.Auth.via(), Wait: wait}
+	once(&request, in.Once)
+	if err := s.roomFor(ctx, request); err != nil {
+		return nil, err
+	}
+	in.Body.StateKey = ""
+	if request.Input, err = json.Marshal(in.Body); err != nil {
+		return nil, err
+	}
+	return s.run(ctx, request)
 }
 
 func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body AnswersPage }, error) {

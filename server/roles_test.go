@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/danielgtaylor/huma/v2"
+	"time"
 
 	"github.com/fermata-go/fermata/server"
 )
 
-// mayCall says who may call what. A route that is not in it fails the test: somebody has to think about it first.
+// everybody may call a route, known or not.
+var everybody []server.Role
+
+// mayCall says who may call what, beside admins. A route that is not in it fails the test: somebody has to think about it first.
 var mayCall = map[string][]server.Role{
 	"POST /api/v1/ai/chat":                {server.Agent, server.Approver},
 	"GET /api/v1/runs":                    {server.Agent, server.Approver, server.Auditor},
@@ -23,85 +25,237 @@ var mayCall = map[string][]server.Role{
 	"POST /api/v1/requests":               {server.Agent},
 	"GET /api/v1/requests/{id}":           {server.Agent, server.Approver, server.Auditor},
 	"POST /api/v1/requests/{id}/decision": {server.Approver},
+	"POST /api/v1/requests/{id}/view":     {server.Approver},
+	"POST /api/v1/requests/{id}/claim":    {server.Approver},
+	"POST /api/v1/requests/{id}/release":  {server.Approver},
+	"POST /api/v1/requests/{id}/comment":  {server.Agent, server.Approver},
+	"POST /api/v1/requests/{id}/question": {server.Approver},
+	"POST /api/v1/requests/{id}/reply":    {server.Agent},
+	"POST /api/v1/requests/{id}/delegate": {server.Approver},
+	"POST /api/v1/requests/{id}/snooze":   {server.Approver},
+	"POST /api/v1/requests/{id}/extend":   {server.Approver},
+	"POST /api/v1/requests/{id}/escalate": {server.Approver},
+	"POST /api/v1/requests/{id}/escape":   {server.Approver},
+	"GET /api/v1/policies":                {server.Approver, server.Auditor},
+	"POST /api/v1/policies/explain":       {server.Approver, server.Auditor},
+	"GET /api/v1/analytics":               {server.Approver, server.Auditor},
+	"GET /api/v1/routes":                  {server.Approver, server.Auditor},
+	"GET /api/v1/audit":                   {server.Auditor},
 	"GET /api/v1/answers":                 {server.Agent, server.Auditor},
 	"GET /api/v1/graphs":                  {server.Agent, server.Approver, server.Auditor},
 	"GET /api/v1/kinds":                   {server.Agent, server.Approver, server.Auditor},
-	"GET /healthz":                        nil, // everybody
-	"GET /readyz":                         nil,
+	"GET /api/v1/me":                      {server.Agent, server.Approver, server.Auditor},
+	"GET /healthz":                        everybody,
+	"GET /readyz":                         everybody,
+	"GET /openapi.json":                   everybody,
+	"GET /openapi.yaml":                   everybody,
+	"GET /openapi-3.0.json":               everybody,
+	"GET /openapi-3.0.yaml":               everybody,
+	"GET /signin":                         everybody,
+	"POST /signout":                       everybody, // whoever has no session is out already
+	"/":                                   everybody, // there is nothing
 }
 
-// routes are all operations, as "GET /path".
-func routes(api *huma.OpenAPI) (all []string) {
-	for path, item := range api.Paths {
-		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete, "PATCH": item.Patch, "HEAD": item.Head} {
-			if op != nil {
-				all = append(all, method+" "+path)
-			}
+// refusesAll are the routes of a sign-in that is under way. Without one there is only an error, but the same for all.
+var refusesAll = []string{"GET /signin/callback", "GET /signin/dev"}
+
+// A caller is somebody with a way to prove who they are.
+type caller struct {
+	name string
+	role server.Role // "" for those whom nobody should know
+	call func(method, path, body string) answer
+}
+
+func (p *porch) withKey(name string, role server.Role, key string) caller {
+	return caller{name, role, func(method, path, body string) answer { return p.call(key, method, path, body) }}
+}
+
+func withSession(name string, role server.Role, b *browser) caller {
+	return caller{name, role, func(method, path, body string) answer { return b.send(method, path, body) }}
+}
+
+// callers are all who could come.
+func (p *porch) callers() (all []caller) {
+	p.Helper()
+	for _, role := range server.Roles {
+		all = append(all, p.withKey("a key of "+string(role), role, p.key("acme", role)))
+		all = append(all, p.withKey("a token of "+string(role), role, p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": string(role) + "s"})))
+		all = append(all, withSession("a session of "+string(role), role, p.signedIn(somebody("acme", string(role)+"s"))))
+	}
+	all = append(all, p.withKey("a key of another account", server.Admin, p.key("other", server.Admin)))
+	all = append(all, withSession("a session of another account", server.Admin, p.signedIn(somebody("other", "admins"))))
+	return append(all, p.strangers()...)
+}
+
+// strangers are those whom nobody should know, although some of them were known once.
+func (p *porch) strangers() []caller {
+	p.Helper()
+	out := p.signedIn(somebody("acme", "admins"))
+	thief := p.browser()
+	thief.set(out.session().Name, out.session().Value)
+	out.send("POST", "/signout", "")
+
+	ended := p.key("acme", server.Admin)
+	list, err := p.credentials().Credentials(p.Context(), "acme")
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, c := range list {
+		if strings.Contains(ended, c.ID) {
+			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID)
 		}
 	}
-	slices.Sort(all)
-	return all
+	expired, kept, err2 := server.NewKey("acme", "old", server.Admin, time.Now().Add(-time.Second))
+	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept) != nil {
+		p.Fatal(err, err2)
+	}
+	both := p.signedIn(somebody("acme", "admins"))
+	return []caller{
+		p.withKey("nobody", "", ""),
+		p.withKey("a revoked key", "", ended),
+		p.withKey("an expired key", "", expired),
+		p.withKey("an expired token", "", p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": "admins", "exp": time.Now().Add(-time.Hour).Unix()})),
+		p.withKey("an ID token", "", p.idp.Token(map[string]any{"aud": "fermata", "sub": "bot", "tenant": "acme", "groups": "admins"})),
+		withSession("a session that was ended", "", thief),
+		{"a session with a bad key", "", func(method, path, body string) answer {
+			return both.send(method, path, body, "Authorization", "Bearer "+ended)
+		}},
+	}
+}
+
+// split takes a pattern apart, with ids that nobody has.
+func split(pattern string) (method, path string) {
+	method, path, ok := strings.Cut(pattern, " ")
+	if !ok {
+		method, path = http.MethodGet, pattern+"unknown"
+	}
+	return method, strings.NewReplacer("{stateKey}", "unknown", "{id}", "unknown").Replace(path)
 }
 
 func TestI8_EveryRouteKnowsWhoMayCallIt(t *testing.T) {
-	s := open(t, nil)
-	for _, route := range routes(s.api) {
+	p := openPorch(t, build{})
+	p.wait(-time.Hour) // those whose session ends unused signed in a while ago
+	idle := withSession("a session that was not used", "", p.signedIn(somebody("acme", "admins")))
+	p.wait(time.Hour)
+	all := append(p.callers(), idle)
+	for _, route := range p.server.Routes() {
 		allowed, known := mayCall[route]
+		if slices.Contains(refusesAll, route) {
+			continue
+		}
 		if !known {
 			t.Errorf("%s is in no table", route)
 			continue
 		}
-		method, path, _ := strings.Cut(route, " ")
-		path = strings.NewReplacer("{stateKey}", "unknown", "{id}", "unknown").Replace(path)
-		body := ""
-		if method == http.MethodPost {
-			body = `{}`
-		}
-		if got := s.call("", method, path, body); (got.status == 401) != (allowed != nil) {
-			t.Errorf("%s for a stranger: %d %s", route, got.status, got.body)
-		}
-		for _, role := range server.Roles {
-			if strings.HasSuffix(path, "/chat") && role == server.Approver {
+		method, path := split(route)
+		for _, c := range all {
+			body := ""
+			if method == http.MethodPost && strings.HasPrefix(path, "/api/") {
+				body = `{}`
+			}
+			if strings.HasSuffix(path, "/chat") && c.role == server.Approver {
 				body = `{"resumeId":"1"}` // to start is for others
 			}
-			got := s.call(string(role)+"@acme", method, path, body)
-			may := allowed == nil || role == server.Admin || slices.Contains(allowed, role)
-			if (got.status == 403) == may || got.status >= 500 {
-				t.Errorf("%s for %s: %d %s", route, role, got.status, got.body)
+			if path == "/signout" && strings.Contains(c.name, "session") {
+				continue // it would be out for what follows
+			}
+			got := c.call(method, path, body)
+			want := "let in"
+			switch {
+			case allowed == nil:
+			case c.role == "":
+				want = "unknown"
+			case c.role != server.Admin && !slices.Contains(allowed, c.role):
+				want = "refused"
+			}
+			if is := map[int]string{401: "unknown", 403: "refused"}[got.status]; is != want && (is != "" || want != "let in") || got.status >= 500 {
+				t.Errorf("%s for %s: %d %s, and not %s", route, c.name, got.status, got.body, want)
+			}
+		}
+	}
+	for route := range mayCall {
+		if !slices.Contains(p.server.Routes(), route) {
+			t.Errorf("%s is in the table, and nowhere else", route)
+		}
+	}
+}
+
+func TestI8_SignInsThatNobodyBeganAreTheSameForAll(t *testing.T) {
+	p := openPorch(t, build{})
+	for _, route := range refusesAll {
+		method, path := split(route)
+		first := ""
+		for _, c := range p.callers() {
+			got := c.call(method, path, "")
+			if strings.Contains(got.body, "<html") {
+				got.body = "page"
+			} else if got.body != "" {
+				got.body = "problem"
+			}
+			if first == "" {
+				first = http.StatusText(got.status)
+			}
+			if got.status < 400 || got.status >= 500 || http.StatusText(got.status) != first {
+				t.Errorf("%s for %s: %d, and for others %s", route, c.name, got.status, first)
 			}
 		}
 	}
 }
 
+// foreign are calls about something of an account. Every route with an id is among them.
+var foreign = map[string]string{
+	"GET /api/v1/runs/{stateKey}":         "",
+	"GET /api/v1/runs/{stateKey}/events":  "",
+	"POST /api/v1/runs/{stateKey}/cancel": "",
+	"POST /api/v1/runs/{stateKey}/retry":  "",
+	"GET /api/v1/requests/{id}":           "",
+	"POST /api/v1/requests/{id}/decision": `{"resumeId":"1","answer":{"action":"approve"}}`,
+	"POST /api/v1/requests/{id}/view":     `{}`,
+	"POST /api/v1/requests/{id}/claim":    `{}`,
+	"POST /api/v1/requests/{id}/release":  `{}`,
+	"POST /api/v1/requests/{id}/comment":  `{"text":"x"}`,
+	"POST /api/v1/requests/{id}/question": `{"text":"x"}`,
+	"POST /api/v1/requests/{id}/reply":    `{"question":1,"text":"x"}`,
+	"POST /api/v1/requests/{id}/delegate": `{"to":"x"}`,
+	"POST /api/v1/requests/{id}/snooze":   `{"until":"2030-01-01T00:00:00Z"}`,
+	"POST /api/v1/requests/{id}/extend":   `{"until":"2030-01-01T00:00:00Z"}`,
+	"POST /api/v1/requests/{id}/escalate": `{}`,
+	"POST /api/v1/requests/{id}/escape":   `{}`,
+	"POST /api/v1/ai/chat":                `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
+}
+
 // What belongs to another account answers as what is not there, to the byte.
 func TestI8_OfOthersNothingCanBeSeenOrTouched(t *testing.T) {
-	s := open(t, nil)
-	s.chat("agent@acme", startDemo)
-	list := s.call("approver@acme", "GET", "/api/v1/requests", "")
-	id := list.field("items").([]any)[0].(map[string]any)["id"].(string)
-	decision := `{"resumeId":"1","answer":{"action":"approve"}}`
-	for _, c := range []struct{ method, path, body string }{
-		{"GET", "/api/v1/runs/KEY", ""},
-		{"GET", "/api/v1/runs/KEY/events", ""},
-		{"POST", "/api/v1/runs/KEY/cancel", ""},
-		{"POST", "/api/v1/runs/KEY/retry", ""},
-		{"GET", "/api/v1/requests/ID", ""},
-		{"POST", "/api/v1/requests/ID/decision", decision},
-		{"POST", "/api/v1/ai/chat", `{"stateKey":"KEY","resumeId":"1","resumeValue":{"action":"approve"}}`},
-	} {
-		fill := func(key, id, text string) string { return strings.NewReplacer("KEY", key, "ID", id).Replace(text) }
-		foreign := s.call("admin@other", c.method, fill("demo-1", id, c.path), fill("demo-1", id, c.body))
-		unknown := s.call("admin@other", c.method, fill("demo-x", strings.Repeat("x", len(id)), c.path), fill("demo-x", strings.Repeat("x", len(id)), c.body))
-		if foreign.status != 404 || strings.ReplaceAll(foreign.body, "demo-1", "demo-x") != unknown.body {
-			t.Errorf("%s %s: %d %s, and an unknown one: %d %s", c.method, c.path, foreign.status, foreign.body, unknown.status, unknown.body)
+	p := openPorch(t, build{})
+	p.chat(p.key("acme", server.Agent), startDemo)
+	owner := p.signedIn(somebody("acme", "approvers"))
+	id := owner.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
+	strangers := []caller{p.withKey("a key", server.Admin, p.key("other", server.Admin)), withSession("a session", server.Admin, p.signedIn(somebody("other", "admins")))}
+	for _, route := range p.server.Routes() {
+		if _, known := foreign[route]; strings.Contains(route, "{") && !known {
+			t.Errorf("%s has an id, and is not tried", route)
+		}
+	}
+	for route, body := range foreign {
+		method, path, _ := strings.Cut(route, " ")
+		real := strings.NewReplacer("{stateKey}", "demo-1", "{id}", id)
+		none := strings.NewReplacer("{stateKey}", "demo-x", "{id}", strings.Repeat("x", len(id)))
+		for _, c := range strangers {
+			theirs, unknown := c.call(method, real.Replace(path), real.Replace(body)), c.call(method, none.Replace(path), none.Replace(body))
+			same := strings.NewReplacer("demo-1", "demo-x", id, strings.Repeat("x", len(id))).Replace(theirs.body) == unknown.body
+			if theirs.status != 404 || unknown.status != 404 || !same {
+				t.Errorf("%s by %s: %d %s, and an unknown one: %d %s", route, c.name, theirs.status, theirs.body, unknown.status, unknown.body)
+			}
 		}
 	}
 	for _, path := range []string{"/api/v1/runs", "/api/v1/requests?state=all", "/api/v1/answers"} {
-		if got := s.call("admin@other", "GET", path, ""); got.status != 200 || strings.Contains(got.body, "demo") || strings.Contains(got.body, id) {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
+		for _, c := range strangers {
+			if got := c.call("GET", path, ""); got.status != 200 || strings.Contains(got.body, "demo") || strings.Contains(got.body, id) {
+				t.Errorf("%s by %s: %d %s", path, c.name, got.status, got.body)
+			}
 		}
 	}
-	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", decision); got.status != 200 {
+	if got := owner.send("POST", "/api/v1/requests/"+id+"/decision", foreign["POST /api/v1/requests/{id}/decision"]); got.status != 200 {
 		t.Errorf("its owner cannot decide any more: %+v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,9 +49,7 @@ func (s *Server) registerRuns() {
 	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", Agent, Approver, Auditor), s.getRun)
 	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", Agent)
 	cancel.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, cancel, func(ctx context.Context, in *keyInput) (*struct{}, error) {
-		return nil, orProblem(s.config.Executor.Cancel(ctx, who(ctx).Account, in.StateKey))
-	})
+	huma.Register(s.api, cancel, s.cancelRun)
 	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
@@ -64,6 +63,18 @@ func orProblem(err error) error {
 		return nil
 	}
 	return explain(err)
+}
+
+// cancelRun ends a run. To end it once more changes nothing, and is no error.
+func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
+	account := who(ctx).Account
+	err := s.config.Executor.Cancel(ctx, account, in.StateKey, who(ctx).ID)
+	if errors.Is(err, executor.ErrOver) {
+		if view, lookErr := s.config.Executor.Look(ctx, account, in.StateKey); lookErr == nil && view.Status == store.Cancelled {
+			return nil, nil
+		}
+	}
+	return nil, orProblem(err)
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {
@@ -93,8 +104,8 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		return nil, explain(err)
 	}
 	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}}}
-	if view.Outcome != nil {
-		out.Body.Outcome = &Outcome{Outcome: view.Outcome}
+	if outcome := stands(view); outcome != nil {
+		out.Body.Outcome = &Outcome{Outcome: outcome}
 	}
 	for _, q := range view.Interrupts {
 		out.Body.Requests = append(out.Body.Requests, requestOf(q))

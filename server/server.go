@@ -5,6 +5,9 @@
 //
 // JSON in and out, strictly: duplicate or case-variant keys, trailing data and invalid UTF-8 are errors. Errors are RFC 9457 problems with
 // a stable code; [Codes] is the table. The OpenAPI 3.1 document is made from this code and served at /openapi.json.
+//
+// Programs are known by API keys ([Keys]); people sign in with a browser ([SignIn]) at an identity provider ([OIDC]), or on their own machine by a
+// link ([Server.DevLink]). docs/auth.md has the whole of it.
 package server
 
 import (
@@ -13,9 +16,13 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -24,13 +31,20 @@ import (
 // Config says what a server serves, and to whom.
 type Config struct {
 	Executor *executor.Executor
-	Auth     Authenticator
+	// Auth knows programs, mostly by their keys.
+	Auth Authenticator
+	// SignIn lets people in with a browser. Without it there are no sessions.
+	SignIn *SignIn
 	// Limits are what a caller may use; zero values are the defaults.
 	Limits Limits
 	// Version is told by /healthz and the OpenAPI document.
 	Version string
 	// Log gets what operators should know; never what runs work on. The default is slog.Default.
 	Log *slog.Logger
+	// Tracer, if given, draws requests, as parts of the callers' traces.
+	Tracer trace.Tracer
+	// Collectors are metrics of other parts of the program, to be shown with those of the server.
+	Collectors []prometheus.Collector
 }
 
 // Server is an http.Handler.
@@ -40,6 +54,8 @@ type Server struct {
 	handler http.Handler
 	metrics *metrics
 	limits  *limiter
+	people  *people // nil: there are no sessions
+	routes  []string
 }
 
 // New makes a server.
@@ -54,18 +70,27 @@ func New(config Config) (*Server, error) {
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
 	s := &Server{config: config, limits: newLimiter(config.Limits), metrics: newMetrics()}
-	mux := http.NewServeMux()
+	if err := s.openSignIn(); err != nil {
+		return nil, err
+	}
+	for _, c := range append(config.Collectors, work{config.Executor}) {
+		if err := s.metrics.registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	mux := &table{ServeMux: http.NewServeMux()}
 	s.api = humago.New(mux, s.apiConfig())
 	s.api.UseMiddleware(s.door)
 	s.registerChat()
 	s.registerRuns()
 	s.registerRequests()
+	s.registerDesk()
 	s.registerGraphs()
 	s.registerHealth()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
-	})
-	s.handler = s.frame(mux)
+	s.registerSignIn(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothing(mux.ServeMux, w, r) })
+	s.nameCodes()
+	s.handler, s.routes = s.frame(s.renew(s.watch(s.traced(mux)))), mux.patterns
 	return s, nil
 }
 
@@ -88,8 +113,39 @@ func (s *Server) apiConfig() huma.Config {
 	config.CreateHooks = nil // no $schema in answers
 	config.RejectUnknownQueryParameters = true
 	config.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}, "json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}}
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {Type: "http", Scheme: "bearer", Description: "An API key, or a session of a person."}}
+	config.Transformers = []huma.Transformer{s.count}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer":  {Type: "http", Scheme: "bearer", Description: "An API key, or a token that the identity provider made for this API."},
+		"session": {Type: "apiKey", In: "cookie", Name: hostPrefix + sessionName, Description: "The session of a person who signed in with a browser."},
+	}
 	return config
+}
+
+// nothing answers where there is nothing, or nothing of that method.
+func nothing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allow []string
+	for method := range methods {
+		probe := *r
+		probe.Method = method
+		if _, pattern := mux.Handler(&probe); pattern != "" && pattern != "/" {
+			allow = append(allow, method)
+		}
+	}
+	if allow == nil {
+		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
+		return
+	}
+	slices.Sort(allow)
+	w.Header().Set("Allow", strings.Join(allow, ", "))
+	writeProblem(w, problem("method_not_allowed", "this takes %s", strings.Join(allow, ", ")))
+}
+
+// nameCodes lists the codes of problems in the document.
+func (s *Server) nameCodes() {
+	code := s.api.OpenAPI().Components.Schemas.Map()["Problem"].Properties["code"]
+	for _, c := range Codes {
+		code.Enum = append(code.Enum, c.Code)
+	}
 }
 
 // unmarshal takes strict JSON only.
@@ -100,12 +156,21 @@ func unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
+// count sees every answer of the operations on its way out, and counts the problems among them.
+func (s *Server) count(_ huma.Context, _ string, answer any) (any, error) {
+	if p, ok := answer.(*Problem); ok {
+		s.metrics.problems.WithLabelValues(p.Code).Inc()
+		s.metrics.limited(p.limit)
+	}
+	return answer, nil
+}
+
 // operation describes a call that some roles may make.
 func operation(id, method, path, summary string, roles ...Role) huma.Operation {
 	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{}}
 	if len(roles) > 0 {
 		op.Metadata[allowed] = roles
-		op.Security = []map[string][]string{{"bearer": {}}}
+		op.Security = []map[string][]string{{"bearer": {}}, {"session": {}}}
 	}
 	return op
 }

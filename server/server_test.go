@@ -2,171 +2,15 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
-	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
-type draft struct {
-	Topic string `json:"topic"`
-	Text  string `json:"text,omitempty"`
-}
-
-type verdict struct {
-	Action   string `json:"action"`
-	Feedback string `json:"feedback,omitempty"`
-}
-
-var review = fermata.NewKind[string, verdict]("content-review")
-
-// reviewing is seed 000's graph, in short.
-func reviewing(t *testing.T) provider.Provider {
-	t.Helper()
-	g := graph.New[draft]("content-review")
-	g.Node("human_review", func(ctx context.Context, d draft) (draft, error) {
-		v, err := review.Ask(ctx, "about "+d.Topic+d.Text)
-		if err != nil {
-			return d, err
-		}
-		d.Text = map[string]string{"revise": ", " + v.Feedback, "approve": "!"}[v.Action]
-		return d, nil
-	})
-	g.Edge(graph.Start, "human_review")
-	g.Branch("human_review", func(d draft) string {
-		if strings.HasPrefix(d.Text, ",") {
-			return "human_review"
-		}
-		return graph.End
-	}, "human_review", graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[draft]{Content: func(d draft) string { return d.Topic + d.Text }}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// tokens are who may come in, in these tests: role@account.
-var tokens = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	role, account, good := strings.Cut(token, "@")
-	if !ok || !good {
-		return server.Principal{}, server.ErrUnauthenticated
-	}
-	return server.Principal{Account: account, ID: role, Roles: []server.Role{server.Role(role)}}, nil
-})
-
-// site is a server at work.
-type site struct {
-	*testing.T
-	url string
-	e   *executor.Executor
-	api *huma.OpenAPI
-}
-
-func open(t *testing.T, change func(*server.Config)) *site {
-	t.Helper()
-	b, err := box.New(box.Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := executor.New(executor.Config{Store: memory.NewRuns(nil), Box: b, Providers: []provider.Provider{reviewing(t)}, Poll: 5 * time.Millisecond, Wait: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := server.Config{Executor: e, Auth: tokens, Limits: server.Limits{Rate: 1e6, Burst: 1e6}}
-	if change != nil {
-		change(&config)
-	}
-	s, err := server.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s)
-	t.Cleanup(func() {
-		h.Close()
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &site{t, h.URL, e, s.OpenAPI()}
-}
-
-// answer is what a server said.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// field is a member of the body.
-func (a answer) field(name string) any {
-	var members map[string]any
-	if json.Unmarshal([]byte(a.body), &members) != nil {
-		return nil
-	}
-	return members[name]
-}
-
-func (s *site) call(token, method, path, body string, headers ...string) answer {
-	s.Helper()
-	var content io.Reader
-	if body != "" {
-		content = strings.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, content)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
-}
-
-func (s *site) chat(token, body string, headers ...string) answer {
-	s.Helper()
-	return s.call(token, "POST", "/api/v1/ai/chat", body, headers...)
-}
-
-const startDemo = `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}`
-
-// Seed 000, over HTTP.
+// The whole way, as the first client of the API went it.
 func TestChat_StartReviseApprove(t *testing.T) {
 	s := open(t, nil)
 	first := s.chat("agent@acme", startDemo)
@@ -235,20 +79,6 @@ func TestChat_NumbersAreKeptExactly(t *testing.T) {
 	}
 }
 
-func TestChat_NeedNotWait(t *testing.T) {
-	s := open(t, nil)
-	got := s.chat("agent@acme", startDemo, "Prefer", "respond-async")
-	if got.status != 202 && got.status != 200 || got.field("stateKey") != "demo-1" {
-		t.Errorf("%+v", got)
-	}
-	if got := s.chat("agent@acme", startDemo, "Prefer", "wait=10"); got.status != 200 || got.field("status") != "needs_input" {
-		t.Errorf("%+v", got)
-	}
-	if got := s.chat("agent@acme", startDemo, "Prefer", "wait=1000"); got.status != 400 {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestRequests_AreListedAndDecided(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{"a", "b", "c"} {
@@ -307,7 +137,7 @@ func TestEvents_AreStreamedAndGoOnWhereTheyWere(t *testing.T) {
 	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
 	var kinds []string
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if kind, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+		if kind, ok := strings.CutPrefix(lines.Text(), "event: "); ok && kind != api.EventStep {
 			kinds = append(kinds, kind)
 		}
 	}

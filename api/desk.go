@@ -1,0 +1,93 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Life is what people did with a request so far.
+type Life struct {
+	Revision  int64      `json:"revision" doc:"Counts the changes."`
+	State     string     `json:"state" enum:"open,answered,expired,withdrawn"`
+	Summary   string     `json:"summary" doc:"Where it stands, in one line."`
+	Progress  string     `json:"progress,omitempty" doc:"Who agreed and who is still needed."`
+	MayNot    string     `json:"mayNot,omitempty" doc:"Why the word of whoever asks would not count; not there if it would."`
+	Verbs     []string   `json:"verbs" doc:"What people may do."`
+	Need      []Need     `json:"need"`
+	MinAuth   string     `json:"minAuth,omitempty" doc:"How well whoever decides must be authenticated."`
+	Action    string     `json:"action,omitempty"`
+	Risk      int        `json:"risk,omitempty"`
+	Requester string     `json:"requester,omitempty"`
+	Policy    string     `json:"policy,omitempty" doc:"The digest of the rules that have it asked."`
+	Rules     []string   `json:"rules,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Route     string     `json:"route"`
+	Claim     *Mark      `json:"claim,omitempty" doc:"Who looks after it."`
+	Snoozed   *time.Time `json:"snoozed,omitempty"`
+	Edit      *Edit      `json:"edit,omitempty" doc:"What would be done in the place of what was asked."`
+	Votes     []Vote     `json:"votes,omitempty"`
+	Comments  []Note     `json:"comments,omitempty"`
+	Questions []Question `json:"questions,omitempty" doc:"What the run was asked back."`
+	History   []Happened `json:"history,omitempty" doc:"What has happened, the oldest first."`
+}
+
+// Need is how many people of a group have to agree.
+type Need struct {
+	From  []string `json:"from"`
+	Count int      `json:"count"`
+}
+
+// Mark is who did something, and when.
+type Mark struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
+}
+
+// Edit is other arguments than the ones that were asked for.
+type Edit struct {
+	Mark
+	Args   json.RawMessage `json:"args"`
+	Fields []string        `json:"fields,omitempty" doc:"The JSON pointers of what differs."`
+}
+
+// Vote is one person's word.
+type Vote struct {
+	Mark
+	Verb   string `json:"verb"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Note is something that somebody wrote.
+type Note struct {
+	Mark
+	Text string `json:"text"`
+}
+
+// Question is what people want to know before they decide.
+type Question struct {
+	Note
+	Answer *Note `json:"answer,omitempty"`
+}
+
+// Happened is something that happened to a request.
+type Happened struct {
+	Mark
+	Revision int64  `json:"revision"`
+	What     string `json:"what"`
+	Text     string `json:"text"`
+}
+
+// Act is something that is done with a request and decides nothing.
+type Act struct {
+	Text     string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, a question, an answer, or a reason."`
+	To       string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
+	Until    *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
+	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1."`
+}
+
+// Policy is the rules in force.
+type Policy struct {
+	Digest  string          `json:"digest"`
+	Version string          `json:"version,omitempty"`
+	Rules   json.RawMessage `json:"rules"`
+}

@@ -1,0 +1,63 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/api"
+)
+
+// The acts that [Client.Act] takes.
+const (
+	View     = "view"
+	Claim    = "claim"
+	Release  = "release"
+	Comment  = "comment"
+	Question = "question"
+	Reply    = "reply"
+	Delegate = "delegate"
+	Snooze   = "snooze"
+	Extend   = "extend"
+	Escalate = "escalate"
+	Escape   = "escape"
+)
+
+// Act does something with a request that decides nothing, and returns what the request is then. It is tried once, unlike the other calls: an act has no id
+// by which the server could tell that it comes again, and a comment would be there twice. After an error that is no [*api.Problem], look before you repeat.
+func (c *Client) Act(ctx context.Context, id, act string, body api.Act) (asked api.Request, err error) {
+	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/" + segment(act), body: body}, &asked)
+	return asked, err
+}
+
+// Analytics says what came of the requests of so many days. The zone is where people work, as Europe/Zurich; "" is UTC. Who may not see others by name
+// sees them counted.
+func (c *Client) Analytics(ctx context.Context, days int, zone string) (report analytics.Report, err error) {
+	query := make(url.Values)
+	if days > 0 {
+		query.Set("days", strconv.Itoa(days))
+	}
+	if zone != "" {
+		query.Set("zone", zone)
+	}
+	return report, c.call(ctx, request{path: "/analytics", query: query}, &report)
+}
+
+// Supposed is an action that somebody might want to do.
+type Supposed struct {
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Graph     string          `json:"graph,omitempty"`
+	Node      string          `json:"node,omitempty"`
+	Requester string          `json:"requester,omitempty"`
+	Agent     string          `json:"agent,omitempty"`
+}
+
+// ExplainPolicy says what the rules of the server would say of an action, and why; nothing is done. It is the JSON of a policy.Decision, for whoever wants to
+// link that package.
+func (c *Client) ExplainPolicy(ctx context.Context, action Supposed) (decision json.RawMessage, err error) {
+	return decision, c.call(ctx, request{method: http.MethodPost, path: "/policies/explain", body: action}, &decision)
+}

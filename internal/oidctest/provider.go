@@ -1,0 +1,268 @@
+// Package oidctest is an OpenID provider for tests, on loopback. It is strict: what the standards tell a client to send it wants, to the letter, and a
+// code is good once.
+//
+//	idp := oidctest.New(t, oidctest.Client{ID: "fermata", Secret: "s3cret", RedirectURL: url})
+//	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"approvers"}})   // who sits at the browser
+//
+// A browser that comes to its authorization endpoint is sent back at once, as somebody who is signed in already.
+package oidctest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Claims are what a token says.
+type Claims map[string]any
+
+// Client is the one client that the provider knows.
+type Client struct{ ID, Secret, RedirectURL string }
+
+// Provider is an OpenID provider.
+type Provider struct {
+	// URL is its issuer.
+	URL string
+
+	t      testing.TB
+	server *httptest.Server
+	client Client
+
+	mu      sync.Mutex
+	now     func() time.Time
+	key     *ecdsa.PrivateKey
+	kid     string
+	person  Claims
+	refusal string
+	broken  bool
+	spoil   func(Claims)
+	forge   func(string) string
+	again   bool
+	asked   int
+	codes   map[string]*grant
+}
+
+// grant is what a code stands for.
+type grant struct {
+	claims    Claims
+	challenge string
+	nonce     string
+	until     time.Time
+	used      bool
+}
+
+// codeLife is how long a code is good.
+const codeLife = time.Minute
+
+// New starts a provider. It ends with the test.
+func New(t testing.TB, client Client) *Provider {
+	t.Helper()
+	p := &Provider{t: t, client: client, now: time.Now, codes: make(map[string]*grant)}
+	p.Rotate()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
+	mux.HandleFunc("GET /jwks", p.jwks)
+	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("POST /token", p.token)
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.isBroken() {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	p.URL = p.server.URL
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+// SignIn says who sits at the browser from now on.
+func (p *Provider) SignIn(person Claims) { p.change(func() { p.person, p.refusal = person, "" }) }
+
+// Refuse sends whoever comes back with an error, as access_denied.
+func (p *Provider) Refuse(code string) { p.change(func() { p.refusal = code }) }
+
+// Break makes every answer an error of the provider, or mends that.
+func (p *Provider) Break(broken bool) { p.change(func() { p.broken = broken }) }
+
+// Spoil changes the claims of ID tokens before they are signed; nil leaves them as they are.
+func (p *Provider) Spoil(spoil func(Claims)) { p.change(func() { p.spoil = spoil }) }
+
+// Forge changes ID tokens after they are signed; nil leaves them as they are.
+func (p *Provider) Forge(forge func(token string) string) { p.change(func() { p.forge = forge }) }
+
+// Careless lets codes be used more than once, as a bad provider would.
+func (p *Provider) Careless() { p.change(func() { p.again = true }) }
+
+// Clock sets the provider's clock.
+func (p *Provider) Clock(now func() time.Time) { p.change(func() { p.now = now }) }
+
+// KeysAsked counts how often somebody asked for its keys.
+func (p *Provider) KeysAsked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+// Rotate makes a new key, and forgets the one before.
+func (p *Provider) Rotate() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.change(func() { p.key, p.kid = key, rand.Text() })
+}
+
+func (p *Provider) change(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+func (p *Provider) isBroken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// Token signs a token of the provider. Issuer and times are added if they are missing.
+func (p *Provider) Token(claims Claims) string {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.signLocked(claims)
+}
+
+func (p *Provider) signLocked(claims Claims) string {
+	now := p.now()
+	full := jwt.MapClaims{"iss": p.URL, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	maps.Copy(full, claims)
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, full)
+	token.Header["kid"] = p.kid
+	text, err := token.SignedString(p.key)
+	if err != nil {
+		p.t.Error(err)
+	}
+	return text
+}
+
+func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{
+		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/jwks",
+		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}, "code_challenge_methods_supported": []string{"S256"},
+		"token_endpoint_auth_methods_supported": []string{"client_secret_basic"},
+	})
+}
+
+func (p *Provider) jwks(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	point, err := p.key.PublicKey.Bytes() // 4, x, y
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
+		"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": p.kid, "x": encode(point[1:33]), "y": encode(point[33:]),
+	}}})
+}
+
+// authorize is where a browser comes. Mistakes of the client fail the test.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	for name, good := range map[string]bool{
+		"response_type=code":           query.Get("response_type") == "code",
+		"its client_id":                query.Get("client_id") == p.client.ID,
+		"its redirect_uri":             query.Get("redirect_uri") == p.client.RedirectURL,
+		"the scope openid":             slices.Contains(strings.Fields(query.Get("scope")), "openid"),
+		"a state of 128 bits":          len(query.Get("state")) >= 22,
+		"a nonce of 128 bits":          len(query.Get("nonce")) >= 22,
+		"a nonce other than the state": query.Get("nonce") != query.Get("state"),
+		"code_challenge_method=S256":   query.Get("code_challenge_method") == "S256",
+		"a code_challenge of 256 bits": len(query.Get("code_challenge")) == 43,
+		"everything once":              !slices.ContainsFunc(slices.Collect(maps.Values(query)), func(v []string) bool { return len(v) != 1 }),
+		"no secret in the URL":         p.client.Secret == "" || !strings.Contains(r.URL.String(), p.client.Secret),
+	} {
+		if !good {
+			p.t.Errorf("a client came without %s: %s", name, r.URL)
+			http.Error(w, "invalid_request", http.StatusBadRequest)
+			return
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	back := url.Values{"state": {query.Get("state")}, "iss": {p.URL}}
+	if p.refusal != "" {
+		back.Set("error", p.refusal)
+	} else {
+		code := rand.Text()
+		p.codes[code] = &grant{claims: p.person, challenge: query.Get("code_challenge"), nonce: query.Get("nonce"), until: p.now().Add(codeLife)}
+		back.Set("code", code)
+	}
+	http.Redirect(w, r, p.client.RedirectURL+"?"+back.Encode(), http.StatusFound)
+}
+
+// token gives tokens for a code, once.
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, secret, ok := r.BasicAuth()
+	if !ok || id != url.QueryEscape(p.client.ID) || secret != url.QueryEscape(p.client.Secret) {
+		refuse(w, http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	if r.ParseForm() != nil || r.PostForm.Get("grant_type") != "authorization_code" || r.PostForm.Get("redirect_uri") != p.client.RedirectURL || r.URL.RawQuery != "" {
+		refuse(w, http.StatusBadRequest, "invalid_request")
+		return
+	}
+	g := p.codes[r.PostForm.Get("code")]
+	sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
+	verified := g != nil && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(g.challenge)) == 1
+	if !verified || g.used && !p.again || p.now().After(g.until) {
+		refuse(w, http.StatusBadRequest, "invalid_grant")
+		return
+	}
+	g.used = true
+	access := rand.Text()
+	half := sha256.Sum256([]byte(access))
+	claims := Claims{"aud": p.client.ID, "nonce": g.nonce, "at_hash": base64.RawURLEncoding.EncodeToString(half[:16])}
+	maps.Copy(claims, g.claims)
+	if p.spoil != nil {
+		p.spoil(claims)
+	}
+	token := p.signLocked(claims)
+	if p.forge != nil {
+		token = p.forge(token)
+	}
+	answer(w, http.StatusOK, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": token})
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	answer(w, status, map[string]any{"error": code, "error_description": fmt.Sprintf("the request is refused: %s", code)})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,215 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// What must not be seen, each with a mark of its own.
+const (
+	secretRef    = canary + "-REF"
+	secretInput  = canary + "-INPUT"
+	secretAnswer = canary + "-ANSWER"
+	secretError  = canary + "-ERROR"
+)
+
+// referring is a provider that calls its runs by a secret, and at times cannot do its work.
+type referring struct{ provider.Provider }
+
+func (p referring) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	if strings.Contains(string(answer), "explode") {
+		return nil, fmt.Errorf("%s: %s", secretError, answer)
+	}
+	return p.Provider.Check(ctx, run, interrupt, answer)
+}
+
+func (p referring) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	if err := e.Owner.SetRef(ctx, secretRef+"-"+e.Run.ID); err != nil {
+		return provider.Result{}, err
+	}
+	if e.Run.StateKey == "unfinished" {
+		return provider.Result{}, errors.New(secretError)
+	}
+	return p.Provider.Execute(ctx, e)
+}
+
+// spied is a site with real keys, on which everything is written down.
+type spied struct {
+	*site
+	keys map[string]string
+	said []answer // by the server, to anybody
+}
+
+func openSpied(t *testing.T) *spied {
+	t.Helper()
+	runs := memory.NewRuns(nil)
+	broken := single(t, "broken", func(context.Context, draft) (draft, error) { return draft{}, errors.New(secretError) })
+	panics := single(t, "panics", func(context.Context, draft) (draft, error) { panic(secretError) })
+	s := &spied{keys: make(map[string]string)}
+	s.site = openWith(t, func(c *server.Config) { c.Auth = server.Keys(runs) }, func(c *executor.Config) {
+		c.Store, c.Providers[0] = runs, referring{c.Providers[0]}
+	}, broken, panics)
+	log.SetOutput(s.log)
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	for _, account := range []string{"acme", "other"} {
+		for _, role := range server.Roles {
+			key, kept, err := server.NewKey(account, string(role), role, time.Time{})
+			if err == nil {
+				err = runs.AddCredential(t.Context(), kept)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.keys[string(role)+"@"+account] = key
+		}
+	}
+	return s
+}
+
+// ask makes a request, and writes down what the answer is.
+func (s *spied) ask(who, method, path, body string, headers ...string) answer {
+	s.Helper()
+	got := s.call(s.keys[who], method, path, body, headers...)
+	s.said = append(s.said, got)
+	return got
+}
+
+// Provider refs, keys, inputs, answers and what went wrong inside reach nobody but those whom they are for: no log, no metric, no problem,
+// no other account, and no stream.
+func TestI7_SecretsStayWhereTheyBelong(t *testing.T) {
+	s := openSpied(t)
+	start := fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"k","input":{"topic":%q}}`, secretInput)
+	s.ask("agent@acme", "POST", "/api/v1/ai/chat", start)
+	id := s.questions("acme")[0].ID
+	s.misuse(id)
+	stream := s.inBackground("agent@acme", "/api/v1/runs/k/events")
+	decided := s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(`{"resumeId":"1","answer":{"action":"approve","feedback":%q}}`, secretAnswer))
+	if decided.field("status") != "completed" {
+		t.Fatalf("%+v", decided)
+	}
+	s.misuse(id)
+	for _, graph := range []string{"broken", "panics"} {
+		got := s.ask("agent@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"graphId":"inproc:%s","stateKey":%q,"input":{"topic":%q}}`, graph, graph, secretInput))
+		if got.field("status") != "error" {
+			t.Errorf("%+v", got)
+		}
+		s.ask("agent@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"graphId":"inproc:%s","stateKey":"s-%s","input":{"topic":%q}}`, graph, graph, secretInput), "Accept", asStream)
+	}
+	s.ask("agent@acme", "POST", "/api/v1/ai/chat", strings.Replace(start, `"k"`, `"unfinished"`, 1), "Prefer", "respond-async")
+	s.until("an execution that could not be finished", func() bool { return strings.Contains(s.log.String(), "not finished") })
+	s.look(id)
+	s.noCanaries("a stream", stream())
+	for _, got := range s.said {
+		s.judge(got)
+	}
+	everything := s.log.String() + s.metrics()
+	for who, key := range s.keys {
+		if strings.Contains(everything, key) || strings.Contains(everything, key[24:40]) {
+			t.Errorf("the key of %s is in the log or in the metrics", who)
+		}
+	}
+	s.keptSealed()
+}
+
+// judge looks at one answer.
+func (s *spied) judge(got answer) {
+	s.Helper()
+	text := fmt.Sprint(got.body, got.header)
+	for _, secret := range []string{secretRef, secretError} {
+		if strings.Contains(text, secret) {
+			s.Errorf("%s: %s", secret, text)
+		}
+	}
+	for who, key := range s.keys {
+		if strings.Contains(text, key) {
+			s.Errorf("the key of %s: %s", who, text)
+		}
+	}
+	if got.status >= 400 {
+		s.noCanaries("a problem", text)
+	}
+}
+
+// misuse sends secrets where they do not belong, and asks for what is not theirs.
+func (s *spied) misuse(id string) {
+	s.Helper()
+	quoted := fmt.Sprintf("%q", secretAnswer)
+	for _, body := range []string{
+		`{"resumeId":"9","answer":` + quoted + `}`, `{"resumeId":"9","answer":{"action":` + quoted + `,"x":` + quoted + `}}`, `{"resumeId":"9","answer":{"action":[` + quoted + `]}}`,
+		`{"resumeId":"9","answer":{"action":"approve","feedback":{"a":` + quoted + `}}}`, `{"resumeId":["` + secretAnswer + `"]}`, `{"resumeId":"9","answer":` + quoted,
+		`{"resumeId":"9","answer":{"a":` + quoted + `,"a":` + quoted + `}}`, `{"resumeId":"9","shown":` + quoted + `,"answer":{"action":"approve"}}`, secretAnswer, quoted,
+	} {
+		for _, who := range []string{"approver@acme", "agent@acme", "admin@other", ""} {
+			got := s.ask(who, "POST", "/api/v1/requests/"+id+"/decision", body)
+			if got.status < 400 {
+				s.Errorf("%s: %+v", body, got)
+			}
+		}
+		s.ask("approver@acme", "POST", "/api/v1/ai/chat", body, "Prefer", secretAnswer)
+		s.ask("agent@acme", "POST", "/api/v1/requests", body)
+	}
+	s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"9","answer":{"action":"explode","feedback":`+quoted+`}}`) // nobody knows
+	s.ask("agent@acme", "GET", "/api/v1/runs/k/events", "", "Last-Event-ID", secretAnswer)
+	s.ask("agent@acme", "GET", "/api/v1/runs?cursor="+secretAnswer, "")
+	s.ask("agent@acme", "GET", "/api/v1/runs?limit="+secretAnswer, "")
+	s.ask("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:content-review","input":{"topic":{"a":`+quoted+`}}}`)
+	s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", "") // almost a key
+	s.said = append(s.said, s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", ""))
+}
+
+// look asks for everything that there is to read.
+func (s *spied) look(id string) {
+	s.Helper()
+	for who := range s.keys {
+		for _, path := range []string{"/api/v1/runs", "/api/v1/runs/k", "/api/v1/runs/broken", "/api/v1/requests?state=all", "/api/v1/requests/" + id, "/api/v1/answers", "/api/v1/graphs", "/api/v1/kinds", "/api/v1/me", "/healthz", "/readyz", "/openapi.json", "/"} {
+			got := s.ask(who, "GET", path, "")
+			if strings.HasSuffix(who, "@other") {
+				s.noCanaries("what "+who+" sees at "+path, got.body)
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/runs", "/healthz", "/openapi.json"} {
+		s.noCanaries("what a stranger sees", s.ask("", "GET", path, "").body)
+	}
+}
+
+// inBackground reads a stream in the background; what it returns waits for the end.
+func (s *spied) inBackground(who, path string) func() string {
+	s.Helper()
+	done := make(chan string, 1)
+	go func() { done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream).body }()
+	return func() string {
+		// The outcome and the tokens are for whoever may follow the run; everything else in a stream is about it and not of it.
+		var rest []string
+		for _, e := range eventsIn(strings.NewReader(<-done), nil) {
+			if e.kind != "outcome" {
+				rest = append(rest, e.data)
+			}
+		}
+		return strings.Join(rest, "\n")
+	}
+}
+
+// keptSealed makes sure that there was something to find: the secrets are in the store, and sealed.
+func (s *spied) keptSealed() {
+	s.Helper()
+	view, err := s.e.Look(s.Context(), "acme", "k")
+	if err != nil || len(view.Interrupts) != 1 || !strings.Contains(string(view.Interrupts[0].Answer), secretAnswer) || view.Ref != nil || view.Status != store.Completed {
+		s.Errorf("%+v, %v", view, err)
+	}
+}

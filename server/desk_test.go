@@ -1,0 +1,228 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/server"
+)
+
+type table struct {
+	Name string `json:"name"`
+}
+
+const (
+	dropRules = `
+version: "1"
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  reason: tables do not come back
+  ask: {groups: [{from: ["group:dba"]}, {from: ["group:owners"]}], editable: [""], deadline: 1h}
+`
+	startDrop = `{"graphId":"inproc:drop","stateKey":"drop-1","input":{"name":"users"}}`
+)
+
+// people are approvers by name, whatever the token says of their role.
+var people = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+	p, err := tokens(r)
+	if err == nil && (p.ID == "bob" || p.ID == "eve") {
+		p.Roles = []server.Role{server.Approver}
+	}
+	return p, err
+})
+
+// openDesk is a server where a drop needs bob, a dba, and eve, an owner.
+func openDesk(t *testing.T) *site {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(dropRules), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := single(t, "drop", func(ctx context.Context, s table) (table, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[table]{Name: "drop-table", Args: s, Summary: "Drop it"})
+		if err != nil {
+			return s, err
+		}
+		_, err = fermata.Effect(ctx, yes, func(context.Context, table, string) (string, error) { return "done", nil })
+		return s, err
+	})
+	return openWith(t, func(c *server.Config) { c.Auth = people }, func(c *executor.Config) {
+		c.Desk = executor.Desk{Rules: set, Directory: desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}}
+	}, drop)
+}
+
+// life is what the server says of a request.
+func (s *site) life(token, id string) api.Request {
+	s.Helper()
+	got := s.call(token, "GET", "/api/v1/requests/"+id, "")
+	var r api.Request
+	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != 200 || r.Life == nil {
+		s.Fatal(got, err)
+	}
+	return r
+}
+
+func TestDesk_TwoPeopleAgreeOverHTTP(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	r := s.life("bob@acme", id)
+	if r.Life.Progress != "0 of 2, needs 1 × dba, needs 1 × owners" || r.Life.MayNot != "" || strings.Join(r.Life.Rules, "") != "drop" || r.Life.Reason == "" || len(r.Life.Need) != 2 {
+		t.Fatalf("%+v", r.Life)
+	}
+	if other := s.life("auditor@acme", id); other.Life.MayNot != "not_member" {
+		t.Errorf("an auditor: %+v", other.Life)
+	}
+	decide := func(who, resume string) answer {
+		return s.call(who+"@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(`{"resumeId":%q,"answer":{"verb":"approve"},"shown":%q}`, resume, r.Shown))
+	}
+	if got := decide("bob", "1"); got.status != 200 || got.field("status") != "needs_input" {
+		t.Fatalf("the first: %+v", got)
+	}
+	if r := s.life("eve@acme", id); r.Life.Progress != "1 of 2, needs 1 × owners" || len(r.Life.Votes) != 1 || r.Life.Votes[0].By != "bob" {
+		t.Errorf("%+v", r.Life)
+	}
+	if got := decide("approver", "2"); got.status != 403 || got.field("code") != "not_yours" {
+		t.Errorf("a stranger: %+v", got)
+	}
+	if got := decide("eve", "3"); got.status != 200 || got.field("status") != "completed" {
+		t.Errorf("the second: %+v", got)
+	}
+}
+
+func TestDesk_WhatPeopleDoBesideDeciding(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	do := func(who, act, body string, status int) answer {
+		t.Helper()
+		got := s.call(who+"@acme", "POST", "/api/v1/requests/"+id+"/"+act, body)
+		if got.status != status {
+			t.Fatalf("%s by %s: %+v", act, who, got)
+		}
+		return got
+	}
+	do("bob", "view", `{}`, 200)
+	do("bob", "claim", `{}`, 200)
+	do("eve", "comment", `{"text":"Why now?"}`, 200)
+	do("eve", "question", `{"text":"Is there a backup?"}`, 200)
+	do("agent", "reply", `{"question":1,"text":"Of last night."}`, 200)
+	do("agent", "reply", `{"question":7,"text":"?"}`, 409)
+	do("bob", "release", `{}`, 200)
+	do("bob", "delegate", `{"to":"eve"}`, 200)
+	do("bob", "delegate", `{"to":"mallory"}`, 403)
+	later := time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+	do("bob", "snooze", fmt.Sprintf(`{"until":%q}`, later), 200)
+	do("bob", "snooze", `{}`, 400)
+	do("bob", "escalate", `{"text":"it is urgent"}`, 200)
+	do("bob", "comment", `{}`, 400)
+	do("mallory", "claim", `{}`, 403)
+	life := s.life("bob@acme", id).Life
+	if len(life.Comments) != 1 || len(life.Questions) != 1 || life.Questions[0].Answer == nil || life.Questions[0].Answer.Text != "Of last night." || life.Claim != nil || len(life.History) < 8 {
+		t.Errorf("%+v", life)
+	}
+	if got := s.call("bob@other", "POST", "/api/v1/requests/"+id+"/claim", `{}`); got.status != 404 {
+		t.Errorf("I8: from another account: %+v", got)
+	}
+}
+
+func TestDesk_EscapeEndsTheTask(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	id := s.questions("acme")[0].ID
+	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/escape", `{"text":"forget it"}`); got.status != 200 || got.field("state") != "withdrawn" {
+		t.Fatalf("%+v", got)
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/runs/demo-1", ""); !strings.Contains(got.body, `"cancelled"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/escape", `{}`); got.status < 400 || got.status >= 500 {
+		t.Errorf("again: %+v", got)
+	}
+}
+
+func TestDesk_PolicyAndRoutes(t *testing.T) {
+	s := openDesk(t)
+	if got := s.call("auditor@acme", "GET", "/api/v1/policies", ""); got.field("version") != "1" || !strings.Contains(got.body, `"id":"drop"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("auditor@acme", "POST", "/api/v1/policies/explain", `{"tool":"drop-table","args":{"name":"x"}}`); got.field("verdict") != "ask" || !strings.Contains(got.body, `group:dba`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("auditor@acme", "GET", "/api/v1/routes", ""); got.status != 200 || !strings.Contains(got.body, `"default"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDesk_AnalyticsShowOthersOnlyToThoseWhoMay(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	r := s.life("bob@acme", s.questions("acme")[0].ID)
+	for _, who := range []string{"bob", "eve"} {
+		s.call(who+"@acme", "POST", "/api/v1/requests/"+r.ID+"/view", `{}`)
+		s.call(who+"@acme", "POST", "/api/v1/requests/"+r.ID+"/decision", fmt.Sprintf(`{"resumeId":"%s-1","answer":{"verb":"approve"}}`, who))
+	}
+	for who, names := range map[string]string{"auditor": "bob eve", "bob": "bob", "approver": ""} {
+		got := s.call(who+"@acme", "GET", "/api/v1/analytics?days=1&zone=Europe/Zurich", "")
+		var report analytics.Report
+		if err := json.Unmarshal([]byte(got.body), &report); err != nil || got.status != 200 {
+			t.Fatal(got, err)
+		}
+		var seen []string
+		for _, p := range report.People {
+			seen = append(seen, p.Name)
+		}
+		if strings.Join(seen, " ") != names || report.All.Approved != 1 || len(report.ByRule) != 1 || report.ByRule[0].Name != "drop" || report.ByRule[0].ToDecide.N != 1 {
+			t.Errorf("%s: %+v", who, report)
+		}
+	}
+	if got := s.call("auditor@other", "GET", "/api/v1/analytics", ""); !strings.Contains(got.body, `"requests":0`) {
+		t.Errorf("I8: %+v", got)
+	}
+	if got := s.call("auditor@acme", "GET", "/api/v1/analytics?zone=Nowhere", ""); got.status != 400 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The audit log is handed out as it is stored, so that whoever has it can check it.
+func TestI12_TheAuditLogCanBeCheckedFromOutside(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	var lines []string
+	for after := 0; ; after = len(lines) {
+		got := s.call("auditor@acme", "GET", fmt.Sprintf("/api/v1/audit?after=%d&limit=1", after), "")
+		if got.status != 200 || got.header.Get("Content-Type") != "application/x-ndjson" {
+			t.Fatalf("%+v", got)
+		}
+		if got.body == "" {
+			break
+		}
+		lines = append(lines, strings.TrimSuffix(got.body, "\n"))
+	}
+	prev := strings.Repeat("0", 64)
+	for _, line := range lines {
+		if !strings.Contains(line, `"prev":"`+prev+`"`) {
+			t.Errorf("%s does not follow %s", line, prev)
+		}
+		hash := chain.Hash([]byte(line))
+		prev = fmt.Sprintf("%x", hash)
+	}
+	if len(lines) != 2 {
+		t.Errorf("%d lines", len(lines))
+	}
+}

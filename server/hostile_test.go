@@ -1,0 +1,263 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/server"
+)
+
+// Every call that takes a body takes it strictly, and changes nothing if it does not like it.
+func TestHostile_BodiesAreTakenStrictly(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	id := s.questions("acme")[0].ID
+	for path, good := range map[string]string{
+		"/api/v1/ai/chat":                      `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`,
+		"/api/v1/requests":                     `{"kind":"sign","data":{"a":1}}`,
+		"/api/v1/requests/" + id + "/decision": `{"resumeId":"1","answer":{"action":"approve"}}`,
+	} {
+		first, _, _ := strings.Cut(good, ":") // {"name"
+		name := strings.Trim(first, `{"`)
+		for what, bad := range map[string]string{
+			"nothing":             " ",
+			"no object":           `[]`,
+			"null":                `null`,
+			"cut off":             good[:len(good)-1],
+			"trailing data":       good + `{}`,
+			"trailing text":       good + `x`,
+			"twice the same":      strings.Replace(good, first, first+`:"x",`+first[1:], 1),
+			"escaped twin":        strings.Replace(good, first, fmt.Sprintf(`{"\u%04x%s":"x",%s`, name[0], name[1:], first[1:]), 1),
+			"another case":        strings.Replace(good, name, strings.ToUpper(name), 1),
+			"a twin in the value": strings.Replace(good, `{"a":1}`, `{"a":1,"A":2}`, 1) + map[bool]string{true: "x"}[!strings.Contains(good, `{"a":1}`)],
+			"unknown member":      strings.Replace(good, first, `{"unknown":1,`+first[1:], 1),
+			"invalid UTF-8":       strings.Replace(good, `":`, "\xff\":", 1),
+			"overlong UTF-8":      strings.Replace(good, `":`, "\xc0\xaf\":", 1),
+			"byte order mark":     "\ufeff" + good,
+			"too deep":            strings.Replace(good, "}", `,"input":`+deep(101)+"}", 1),
+			"far too deep":        deep(30_000),
+			"a NaN":               strings.Replace(good, first+":", first+":NaN,"+first[1:]+":", 1),
+			"a wrong type":        strings.Replace(good, first+`:"`, first+`:7,"x":"`, 1),
+		} {
+			if got := s.call("admin@acme", "POST", path, bad); got.status != 400 || got.field("code") != "bad_request" {
+				t.Errorf("%s, %s: %d %s", path, what, got.status, got.body)
+			}
+		}
+		for what, headers := range map[string][]string{
+			"compressed": {"Content-Encoding", "gzip"}, "a form": {"Content-Type", "application/x-www-form-urlencoded"}, "no type": {"Content-Type", ""},
+		} {
+			if got := s.call("admin@acme", "POST", path, good, headers...); got.status != 415 {
+				t.Errorf("%s, %s: %d %s", path, what, got.status, got.body)
+			}
+		}
+	}
+	if q := s.questions("acme"); len(q) != 1 || q[0].ID != id {
+		t.Errorf("open are %+v", q)
+	}
+}
+
+// A body without a length is cut where the limit is; the server does not read on.
+func TestHostile_HugeBodiesAreRefused(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Body = 64 << 10 })
+	for _, known := range []bool{true, false} {
+		body := `{"graphId":"` + strings.Repeat("x", 1<<20) + `"}`
+		r := s.request("agent@acme", "POST", "/api/v1/ai/chat", body)
+		if !known {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), -1
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != 413 || !strings.Contains(string(text), "too_large") {
+			t.Errorf("with its length told (%v): %d %s", known, response.StatusCode, text)
+		}
+	}
+	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="body"} 2`) {
+		t.Error(s.metrics())
+	}
+}
+
+// dial opens a connection that does as it likes.
+func (s *site) dial() net.Conn {
+	s.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Who begins a request and does not finish it is told so, and let go.
+func TestHostile_SlowSendersAreLetGo(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Sending = 20 * time.Millisecond })
+	if got := s.slow(); got.status != 408 || got.field("code") != "timeout" {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="sending"} 1`) {
+		t.Error(s.metrics())
+	}
+}
+
+// slow begins a request and does not finish it.
+func (s *site) slow() answer {
+	s.Helper()
+	c := s.dial()
+	fmt.Fprintf(c, "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// The time for sending is over once everything was sent: who waits for an outcome, or follows a run, may be silent.
+func TestHostile_WhoHasSentEverythingMayBeSilent(t *testing.T) {
+	s, release := held(t)
+	limits := server.Limits{Sending: time.Millisecond, Rate: 1e6, Burst: 1e6}
+	quick, err := server.New(server.Config{Executor: s.e, Auth: tokens, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(quick, func(h *http.Server) { h.ReadTimeout = 50 * time.Millisecond })
+	over := time.After(150 * time.Millisecond)
+	stream := s.follow("/api/v1/runs/held%2F1/events")
+	if stream.StatusCode != 404 {
+		t.Fatalf("there is a run already: %d", stream.StatusCode)
+	}
+	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
+	stream = s.follow("/api/v1/runs/held%2F1/events")
+	done := make(chan answer)
+	go func() { done <- s.chat("agent@acme", startHeld, "Prefer", "wait=60") }()
+	<-over
+	release()
+	if got := <-done; got.status != 200 || got.field("status") != "completed" {
+		t.Errorf("%+v", got)
+	}
+	if events := eventsIn(stream.Body, nil); len(events) == 0 || events[len(events)-1].kind != "outcome" {
+		t.Errorf("%v", events)
+	}
+}
+
+// serve serves a handler with a server of the test's own making, in the place of the site's.
+func (s *site) serve(h http.Handler, change func(*http.Server)) {
+	s.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	hs := &http.Server{Handler: h}
+	change(hs)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = hs.Serve(l) }()
+	s.Cleanup(func() { hs.Close(); <-done })
+	s.url = "http://" + l.Addr().String()
+}
+
+type amounts struct {
+	Amount int64           `json:"amount"`
+	Raw    json.RawMessage `json:"raw"`
+}
+
+var exactly = fermata.NewKind[amounts, amounts]("exactly-of-server-test")
+
+// Numbers are what they were, all the way: input, state, question, answer, output.
+func TestHostile_NumbersAreKeptExactly(t *testing.T) {
+	s := openWith(t, nil, nil, single(t, "exactly", func(ctx context.Context, a amounts) (amounts, error) { return exactly.Ask(ctx, a) }))
+	const raw = `[9007199254740993,0.1000000000000000055511151231257827,1e-7,-0,123456789012345678901234567890.10,1E5]`
+	const in = `{"amount":9007199254740993,"raw":` + raw + `}`
+	const out = `{"amount":9223372036854775807,"raw":{"n":9007199254740995,"d":1.10}}`
+	first := s.chat("agent@acme", `{"graphId":"inproc:exactly","stateKey":"n","input":`+in+`}`)
+	if !strings.Contains(first.body, `"data":`+in) {
+		t.Fatalf("the question: %s", first.body)
+	}
+	if list := s.call("approver@acme", "GET", "/api/v1/requests", ""); !strings.Contains(list.body, `"data":`+in) {
+		t.Errorf("in the queue: %s", list.body)
+	}
+	last := s.chat("approver@acme", `{"stateKey":"n","resumeId":"1","resumeValue":`+out+`}`)
+	if last.field("status") != "completed" || !strings.Contains(last.body, `"output":`+out) {
+		t.Errorf("the output: %s", last.body)
+	}
+	if request := s.call("auditor@acme", "GET", "/api/v1/requests?state=decided", ""); !strings.Contains(request.body, `"answer":`+out) {
+		t.Errorf("the answer: %s", request.body)
+	}
+	if answers := s.call("agent@acme", "GET", "/api/v1/answers", ""); !strings.Contains(answers.body, `"answer":`+out) {
+		t.Errorf("the answers: %s", answers.body)
+	}
+}
+
+// Readers that vanish leave nothing behind.
+func TestHostile_BrokenReadersLeaveNothingBehind(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	before := runtime.NumGoroutine()
+	for i := range 50 {
+		c := s.dial()
+		if i%2 == 0 {
+			fmt.Fprintf(c, "GET /api/v1/runs/demo-1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\n\r\n")
+		} else {
+			fmt.Fprintf(c, "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(startDemo), startDemo)
+		}
+		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil { // it has begun
+			t.Fatal(err)
+		}
+		c.(*net.TCPConn).SetLinger(0) // a reset, not a good-bye
+		c.Close()
+	}
+	s.until("no streams", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
+	s.until("no goroutines left over", func() bool { return runtime.NumGoroutine() <= before+3 })
+}
+
+// until waits for something that has to happen by itself.
+func (s *site) until(what string, happened func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			s.Fatalf("%s: not yet\n%s", what, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// Somebody who follows a run and never reads is cut off, however much there is to say, and nobody else notices.
+func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
+	stop := make(chan struct{})
+	s := openWith(t, func(c *server.Config) { c.Limits.Patience = time.Second }, nil, talker(t, stop))
+	s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`, "Prefer", "respond-async")
+	deaf := s.dial()
+	deaf.(*net.TCPConn).SetReadBuffer(4 << 10)
+	fmt.Fprintf(deaf, "GET /api/v1/runs/talk/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\n\r\n")
+	s.until("the stream", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 1\n") })
+	good := s.follow("/api/v1/runs/talk/events") // reads, and hears
+	heard := 0
+	eventsIn(good.Body, func(e event) bool {
+		if e.kind == "token" {
+			heard++
+		}
+		return heard < 100
+	})
+	good.Body.Close()
+	s.until("it was cut off", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
+	close(stop)
+	if got := s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`); got.field("status") != "completed" {
+		t.Errorf("%+v", got)
+	}
+}

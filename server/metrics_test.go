@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/server"
+)
+
+// busySite has seen a bit of everything.
+func busySite(t *testing.T) *site {
+	t.Helper()
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+	s.chat("agent@acme", `{"graphId":"inproc:content-review","input":`+deep(101)+`}`)
+	s.call("agent@acme", "GET", "/api/v1/runs/unknown", "")
+	s.call("", "GET", "/api/v1/runs", "")
+	s.call("agent@acme", "FROBNICATE-"+canary, "/api/v1/runs/"+canary, "")
+	return s
+}
+
+// The list in the docs is made from what is exported.
+func TestMetrics_AreDocumented(t *testing.T) {
+	text := busySite(t).metrics()
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nWhat `Server.Metrics` exports, for Prometheus. No label tells accounts, runs or people apart, and none holds what a caller chose; so there are few series, however many there are of those.\n" +
+		"Counters are of one process: add them up over replicas. The Go runtime and the process are there, too (`go_…`, `process_…`).\n\n" +
+		"This table is made from what is exported (`go test ./server -run Metrics -update`).\n\n| name | type | labels | what it is |\n|---|---|---|---|\n")
+	kind := regexp.MustCompile(`(?m)^# HELP (fermata_\w+) (.*)\n# TYPE \w+ (\w+)$`)
+	for _, family := range kind.FindAllStringSubmatch(text, -1) {
+		label := regexp.MustCompile(`(?m)^` + family[1] + `(?:_bucket)?\{(.*)\}`).FindStringSubmatch(text)
+		var labels []string
+		if label != nil {
+			for _, name := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(label[1], -1) {
+				if name[1] != "le" {
+					labels = append(labels, "`"+name[1]+"`")
+				}
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", family[1], family[3], strings.Join(labels, ", "), family[2])
+	}
+	golden(t, "../docs/metrics.md", b.String())
+}
+
+// Whatever callers send, the series stay those that there are. (That no label holds a canary is checked by the site.)
+func TestMetrics_CountWhatHappens(t *testing.T) {
+	text := busySite(t).metrics()
+	for _, want := range []string{
+		`fermata_http_request_seconds_count{method="POST",route="/api/v1/ai/chat",status="200"} 2`,
+		`fermata_http_request_seconds_count{method="GET",route="/api/v1/runs/{stateKey}",status="404"} 1`,
+		`fermata_http_request_seconds_count{method="other",route="/",status="405"} 1`,
+		`fermata_http_refusals_total{code="unauthenticated"} 1`,
+		`fermata_http_problems_total{code="not_found"} 1`,
+		`fermata_http_limit_refusals_total{limit="depth"} 1`,
+		`fermata_http_limit_refusals_total{limit="rate"} 0`,
+		`fermata_errors_total{where="panic"} 0`,
+		`fermata_executions_total 2`,
+		`fermata_executions_running 0`,
+		`fermata_decision_seconds_count{verdict="answer"} 1`,
+		`fermata_decision_seconds_bucket{verdict="answer",le="60"} 1`,
+		`fermata_decision_seconds_count{verdict="reject"} 0`,
+	} {
+		if !slices.Contains(strings.Split(text, "\n"), want) {
+			t.Errorf("%s is missing:\n%s", want, text)
+			break
+		}
+	}
+}
+
+// giving is a provider that gives up.
+type giving struct{ provider.Provider }
+
+func (giving) Execute(context.Context, provider.Execution) (provider.Result, error) {
+	return provider.Result{}, provider.ErrGiveUp
+}
+
+func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
+	deliveries := prometheus.NewCounter(prometheus.CounterOpts{Name: "fermata_deliveries_total", Help: "Of somebody else."})
+	s := openWith(t, func(c *server.Config) {
+		c.Collectors = []prometheus.Collector{deliveries}
+		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+			if r.Header.Get("Authorization") == "Bearer panic" {
+				panic(canary)
+			}
+			return tokens(r)
+		})
+	}, func(c *executor.Config) { c.Providers[0] = giving{c.Providers[0]} })
+	s.chat("agent@acme", startDemo, "Prefer", "respond-async")
+	s.call("panic", "GET", "/api/v1/runs", "")
+	s.until("it is parked", func() bool { return strings.Contains(s.metrics(), "fermata_parked_total 1\n") })
+	for _, want := range []string{"fermata_executions_unfinished_total 1\n", "fermata_deliveries_total 0\n", `fermata_errors_total{where="panic"} 1` + "\n"} {
+		if !strings.Contains(s.metrics(), want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// claims are what a token says.
+type claims map[string]any
+
+// at finds a claim by its name, or else by its path.
+func (c claims) at(name string) any {
+	if value, ok := c[name]; ok {
+		return value
+	}
+	var value any = map[string]any(c)
+	for part := range strings.SplitSeq(name, ".") {
+		members, _ := value.(map[string]any)
+		value = members[part]
+	}
+	return value
+}
+
+// text is a claim that is one text; "" if it is not.
+func (c claims) text(name string) string {
+	text, _ := c.at(name).(string)
+	return text
+}
+
+// list is a claim that is a list of texts, or one of them.
+func (c claims) list(name string) (list []string) {
+	switch value := c.at(name).(type) {
+	case string:
+		return []string{value}
+	case []any:
+		for _, item := range value {
+			if text, ok := item.(string); ok {
+				list = append(list, text)
+			}
+		}
+	}
+	return list
+}
+
+// Sizes of what tokens say of people, in bytes. A subject is not longer by the standard; a cookie has to hold it all.
+const (
+	maxPrincipal = 255
+	maxAccount   = 255
+	maxPerson    = 128
+)
+
+// principal makes a principal of a token that is good.
+func (p *idp) principal(token *oidc.IDToken, by Method) (Principal, error) {
+	var c claims
+	if err := token.Claims(&c); err != nil {
+		return Principal{}, notVerified(err)
+	}
+	who := Principal{Account: p.Account, ID: c.text(p.PrincipalClaim), Name: displayName(c), Auth: Auth{Method: by, ACR: c.text("acr")}}
+	if p.AccountClaim != "" {
+		who.Account = c.text(p.AccountClaim)
+	}
+	switch {
+	case !isName(who.ID, maxPrincipal):
+		return Principal{}, problem("forbidden", "the identity provider does not say who you are (the claim %s)", p.PrincipalClaim)
+	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":
+		return Principal{}, problem("forbidden", "the identity provider has not verified your e-mail address")
+	case !isName(who.Account, maxAccount):
+		return Principal{}, problem("forbidden", "the identity provider does not say which account is yours (the claim %s)", p.AccountClaim)
+	}
+	var err error
+	if who.Roles, err = p.roles(c); err != nil {
+		return Principal{}, err
+	}
+	for _, m := range c.list("amr") {
+		if isWord(m, maxAMR) && len(who.Auth.AMR) < maxAMRs {
+			who.Auth.AMR = append(who.Auth.AMR, m)
+		}
+	}
+	if !isWord(who.Auth.ACR, maxACR) {
+		who.Auth.ACR = ""
+	}
+	who.Auth.Strength = desk.AuthToken
+	if by == ByOIDC {
+		who.Auth.Strength = who.Auth.strengthOf(p.ACR)
+	}
+	if at, ok := c["auth_time"].(float64); ok && at > 0 && at < 1<<40 {
+		who.Auth.At = time.Unix(int64(at), 0).UTC()
+	}
+	return who, nil
+}
+
+// roles are those of all groups that somebody is in. Somebody without any does not get in.
+func (p *idp) roles(c claims) (roles []Role, err error) {
+	groups := c.list(p.GroupsClaim)
+	if len(groups) == 0 {
+		return nil, problem("forbidden", "the identity provider does not say which groups you are in (the claim %s)", p.GroupsClaim)
+	}
+	for _, role := range Roles {
+		if slices.ContainsFunc(groups, func(group string) bool { return slices.Contains(p.Roles[group], role) }) {
+			roles = append(roles, role)
+		}
+	}
+	if len(roles) == 0 {
+		return nil, problem("forbidden", "none of your groups has a role here; ask whoever runs this server")
+	}
+	return roles, nil
+}
+
+// displayName is what people call somebody.
+func displayName(c claims) string {
+	for _, claim := range []string{"name", "preferred_username", "email"} {
+		if name := c.text(claim); isName(name, maxPerson) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isName reports whether a text can stand in a record, where people read it.
+func isName(text string, most int) bool {
+	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}

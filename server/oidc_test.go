@@ -1,0 +1,233 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/oidctest"
+	"github.com/fermata-go/fermata/server"
+)
+
+// A bearer token of the provider, made for our API.
+func forAPI(groups ...string) oidctest.Claims {
+	return oidctest.Claims{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": groups}
+}
+
+func (p *porch) me(token string) answer {
+	p.Helper()
+	return p.call(token, "GET", "/api/v1/me", "")
+}
+
+func TestTokens_OfTheProviderCountIfTheyAreMadeForTheAPI(t *testing.T) {
+	p := openPorch(t, build{})
+	got := p.me(p.idp.Token(forAPI("approvers")))
+	if got.status != 200 || got.field("principal") != "bot" || got.field("account") != "acme" || got.field("method") != "token" || got.field("until") == nil {
+		t.Fatalf("%+v", got)
+	}
+	for name, change := range map[string]func(oidctest.Claims){
+		"for somebody else":        func(c oidctest.Claims) { c["aud"] = "elsewhere" },
+		"for nobody":               func(c oidctest.Claims) { delete(c, "aud") },
+		"an ID token":              func(c oidctest.Claims) { c["aud"] = "fermata" },
+		"an ID token for us too":   func(c oidctest.Claims) { c["aud"] = []string{"fermata-api", "fermata"}; c["azp"] = "fermata" },
+		"an ID token by its nonce": func(c oidctest.Claims) { c["nonce"] = "n" },
+		"of another issuer":        func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
+		"too old":                  func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
+		"of the future":            func(c oidctest.Claims) { c["iat"] = time.Now().Add(time.Hour).Unix() },
+		"without a role":           func(c oidctest.Claims) { c["groups"] = "cooks" },
+		"without an account":       func(c oidctest.Claims) { delete(c, "tenant") },
+	} {
+		claims := forAPI("approvers")
+		change(claims)
+		if got := p.me(p.idp.Token(claims)); got.status != 401 {
+			t.Errorf("a token %s: %+v", name, got)
+		}
+	}
+	other := oidctest.New(t, oidctest.Client{ID: "fermata"})
+	forged := forAPI("approvers")
+	forged["iss"] = p.idp.URL
+	if got := p.me(other.Token(forged)); got.status != 401 {
+		t.Errorf("a token of somebody else in his name: %+v", got)
+	}
+	off := openPorch(t, build{change: func(c *server.Config) { c.SignIn.OIDC.Audience = "" }})
+	if got := off.me(off.idp.Token(forAPI("approvers"))); got.status != 401 {
+		t.Errorf("tokens were not asked for: %+v", got)
+	}
+}
+
+func TestTokens_WhileTheProviderIsDown(t *testing.T) {
+	p := openPorch(t, build{})
+	token := p.idp.Token(forAPI("agents"))
+	half := openPorch(t, build{})
+	half.browser().toCallback("/") // it knows where the keys are, and has none yet
+	other := half.idp.Token(forAPI("agents"))
+	half.idp.Break(true)
+	if got := half.me(other); got.status != 503 {
+		t.Errorf("nobody has the keys, and yet: %+v", got)
+	}
+	p.idp.Break(true)
+	if got := p.me(token); got.status != 503 {
+		t.Errorf("nobody knows whether it is good, and yet: %+v", got)
+	}
+	if got := p.me(p.key("acme", server.Agent)); got.status != 200 {
+		t.Errorf("a key: %+v", got)
+	}
+	p.idp.Break(false)
+	if got := p.me(token); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	p.idp.Break(true)
+	if got := p.me(token); got.status != 200 {
+		t.Errorf("its keys are known by now: %+v", got)
+	}
+}
+
+// Anybody can make a token with a key that nobody knows. The provider must not hear of each.
+func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
+	p := openPorch(t, build{})
+	good := p.idp.Token(forAPI("agents"))
+	if got := p.me(good); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	other := oidctest.New(t, oidctest.Client{})
+	forged := forAPI("agents")
+	forged["iss"] = p.idp.URL
+	begin := time.Now()
+	for range 30 {
+		if got := p.me(other.Token(forged)); got.status != 401 && got.status != 503 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if most := 6 + int(time.Since(begin).Seconds()); p.idp.KeysAsked() > most {
+		t.Errorf("the provider was asked for its keys %d times, and not at most %d times", p.idp.KeysAsked(), most)
+	}
+	if got := p.me(good); got.status != 200 {
+		t.Errorf("a good one is refused meanwhile: %+v", got)
+	}
+}
+
+func TestNew_SaysWhatIsWrongWithSignIn(t *testing.T) {
+	p := openPorch(t, build{})
+	for want, change := range map[string]func(*server.SignIn){
+		"Credentials and a Box":                        func(s *server.SignIn) { s.Box = nil },
+		"needs Credentials":                            func(s *server.SignIn) { s.Credentials = nil },
+		"cannot be negative":                           func(s *server.SignIn) { s.Life = -1 },
+		"SignIn.Idle":                                  func(s *server.SignIn) { s.Idle = -1 },
+		"an Issuer and a ClientID":                     func(s *server.SignIn) { s.OIDC.Issuer = "" },
+		"and a ClientID":                               func(s *server.SignIn) { s.OIDC.ClientID = "" },
+		"OIDC.Issuer must be https":                    func(s *server.SignIn) { s.OIDC.Issuer = "http://idp.example" },
+		"OIDC.Issuer is no URL":                        func(s *server.SignIn) { s.OIDC.Issuer = "idp" },
+		"OIDC.RedirectURL must be https":               func(s *server.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
+		"OIDC.RedirectURL is no URL":                   func(s *server.SignIn) { s.OIDC.RedirectURL = "" },
+		"is /signin/callback":                          func(s *server.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
+		"either an Account or an AccountClaim":         func(s *server.SignIn) { s.OIDC.AccountClaim = "" },
+		"needs either":                                 func(s *server.SignIn) { s.OIDC.Account = "acme" },
+		"nobody could sign in":                         func(s *server.SignIn) { s.OIDC.Roles = nil },
+		`the group "cooks" has the role "king"`:        func(s *server.SignIn) { s.OIDC.Roles = map[string][]server.Role{"cooks": {"king"}} },
+		`the acr "gold" cannot be worth "token"`:       func(s *server.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
+		"OIDC.Audience must differ from OIDC.ClientID": func(s *server.SignIn) { s.OIDC.Audience = s.OIDC.ClientID },
+	} {
+		config, signIn, oidc := p.config, *p.config.SignIn, *p.config.SignIn.OIDC
+		signIn.OIDC = &oidc
+		config.SignIn = &signIn
+		change(&signIn)
+		if _, err := server.New(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// I7: what lets somebody in is found in no log, no metric and no error.
+func TestI7_SecretsOfSigningInAreNowhere(t *testing.T) {
+	p := openPorch(t, build{})
+	secrets := map[string]string{"the client's secret": clientSecret}
+	p.idp.SignIn(somebody("acme", "admins"))
+	b := p.browser()
+	callback := b.toCallback("/inbox")
+	_, secrets["the cookie of a sign-in"] = b.flowCookie()
+	var said strings.Builder
+	tell := func(got answer) { fmt.Fprintln(&said, got.status, got.body, got.header.Get("Location")) }
+	tell(b.get(callback))
+	tell(b.get(callback))
+	_, code, _ := strings.Cut(callback, "code=")
+	secrets["the code"], _, _ = strings.Cut(code, "&")
+	secrets["the session"] = b.session().Value
+	key := p.key("acme", server.Admin)
+	secrets["a key"], secrets["a token"] = key, p.idp.Token(forAPI("agents"))
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), you, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secrets["the link's token"], _ = strings.Cut(link, "token=")
+	p.idp.Forge(func(token string) string {
+		secrets["a bad ID token"] = token[:len(token)-9] + "AAAAAAAAA"
+		return secrets["a bad ID token"]
+	})
+	tell(p.browser().signIn(somebody("acme", "admins")))
+	for _, token := range []string{key, key + "x", secrets["a token"], secrets["a token"] + "x"} {
+		tell(p.me(token))
+	}
+	one, two := p.browser(), p.browser()
+	tell(one.get(link))
+	tell(two.get(link))
+	tell(two.get(link, "X-Forwarded-For", "1.2.3.4"))
+	late := p.browser()
+	callback = late.toCallback("/")
+	p.idp.Break(true)
+	tell(late.get(callback))
+	tell(b.send("POST", "/signout", ""))
+	fmt.Fprintf(&said, "%v %+v %#v", p.config.SignIn.OIDC, *p.config.SignIn.OIDC, *p.config.SignIn.OIDC)
+	w := httptest.NewRecorder()
+	p.server.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if !strings.Contains(p.log.String(), "signed in") {
+		t.Error("the log says nothing, so it proves nothing")
+	}
+	for what, secret := range secrets {
+		for where, text := range map[string]string{"the log": p.log.String(), "the metrics": w.Body.String(), "what was said": said.String()} {
+			if len(secret) < 8 || strings.Contains(text, secret) {
+				t.Errorf("%s is in %s, or not known (%q)", what, where, secret)
+			}
+		}
+	}
+}
+
+func TestStrength_IsWhatTheProviderVouchesFor(t *testing.T) {
+	p := openPorch(t, build{change: func(c *server.Config) {
+		c.SignIn.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthMFA, "plain": desk.AuthSSO}
+	}})
+	for name, c := range map[string]struct {
+		amr  any
+		acr  string
+		want desk.Auth
+	}{
+		"nothing":                  {nil, "", desk.AuthSSO},
+		"a password":               {[]string{"pwd"}, "", desk.AuthSSO},
+		"two methods, one factor":  {[]string{"pwd", "kba"}, "", desk.AuthSSO},
+		"two factors":              {[]string{"pwd", "otp", "mfa"}, "", desk.AuthMFA},
+		"one method as a text":     {"mfa", "", desk.AuthMFA},
+		"a key in hardware":        {[]string{"hwk"}, "", desk.AuthHardware},
+		"a smart card and more":    {[]string{"mfa", "sc"}, "", desk.AuthHardware},
+		"a class":                  {[]string{"pwd"}, "gold", desk.AuthMFA},
+		"a class that is unknown":  {nil, "platinum", desk.AuthSSO},
+		"a class below the method": {[]string{"hwk"}, "plain", desk.AuthHardware},
+	} {
+		person := somebody("acme", "agents")
+		person["acr"] = c.acr
+		if c.amr != nil {
+			person["amr"] = c.amr
+		}
+		if got := p.signedIn(person).get("/api/v1/me").field("strength"); got != string(c.want) {
+			t.Errorf("%s is worth %v, and not %s", name, got, c.want)
+		}
+	}
+	weak := forAPI("agents")
+	weak["amr"] = "hwk" // whoever made it: what is sent now is a token
+	for name, got := range map[string]answer{"a key": p.me(p.key("acme", server.Agent)), "a token": p.me(p.idp.Token(weak))} {
+		if got.field("strength") != string(desk.AuthToken) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// skew is how far the clocks of the provider and ours may be apart.
+const skew = time.Minute
+
+// verify checks that a JWT is the provider's, made for an audience, and good now.
+func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oidc.IDToken, error) {
+	keys := &watched{KeySet: at.keys}
+	now := p.now()
+	verifier := oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
+		ClientID: audience, SupportedSigningAlgs: at.algs, Now: func() time.Time { return now.Add(-skew) },
+	})
+	token, err := verifier.Verify(ctx, raw)
+	switch {
+	case keys.down != nil:
+		return nil, down(keys.down)
+	case err != nil:
+		return nil, notVerified(err)
+	case token.IssuedAt.After(now.Add(skew)):
+		return nil, problem("forbidden", "the token is of the future: is a clock wrong?")
+	}
+	var claims struct {
+		Party string `json:"azp"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return nil, notVerified(err)
+	}
+	if audience == p.ClientID && (len(token.Audience) > 1 || claims.Party != "") && claims.Party != p.ClientID {
+		return nil, problem("forbidden", "the token was made for somebody else")
+	}
+	return token, nil
+}
+
+// notVerified says what is wrong with a token, without a word of it.
+func notVerified(err error) error {
+	if _, old := errors.AsType[*oidc.TokenExpiredError](err); old {
+		return problem("forbidden", "the token is too old: is a clock wrong?")
+	}
+	return problem("forbidden", "the token is not one of the identity provider for this server")
+}
+
+// watched notices whether keys could not be had. To the verifier that is the same as a bad signature; to us it is not.
+type watched struct {
+	oidc.KeySet
+	down error
+}
+
+// VerifySignature asks the key set.
+func (w *watched) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := w.KeySet.VerifySignature(ctx, jwt)
+	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
+		w.down = err
+	}
+	return payload, err
+}
+
+// Authenticate takes bearer tokens that the provider made for our API. It needs no session, and knows none.
+func (p *idp) Authenticate(r *http.Request) (Principal, error) {
+	raw := bearer(r)
+	if strings.Count(raw, ".") != 2 { // no JWT: the provider need not be asked
+		return Principal{}, ErrUnauthenticated
+	}
+	at, err := p.discover(r.Context())
+	if err != nil {
+		return Principal{}, err
+	}
+	token, err := p.verify(r.Context(), at, raw, p.Audience)
+	if err != nil {
+		return Principal{}, orUnauthenticated(err)
+	}
+	if slices.Contains(token.Audience, p.ClientID) || token.Nonce != "" { // an ID token
+		return Principal{}, ErrUnauthenticated
+	}
+	who, err := p.principal(token, ByToken)
+	if err != nil {
+		return Principal{}, orUnauthenticated(err)
+	}
+	who.Auth.Until = token.Expiry
+	return who, nil
+}
+
+// orUnauthenticated tells a bad token from a provider that does not answer.
+func orUnauthenticated(err error) error {
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
+		return err
+	}
+	return ErrUnauthenticated
+}

@@ -1,0 +1,123 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// Whatever a client sends again, because it did not hear the answer, counts once.
+func TestOnce_StartsWithAnIdempotencyKey(t *testing.T) {
+	s := open(t, nil)
+	const start = `{"graphId":"inproc:content-review","input":{"topic":"tea"}}`
+	first := s.chat("agent@acme", start, "Idempotency-Key", "k")
+	if again := s.chat("agent@acme", start, "Idempotency-Key", "k"); again.body != first.body || len(s.questions("acme")) != 1 {
+		t.Fatalf("%+v, %+v", first, again)
+	}
+	if async := s.chat("agent@acme", start, "Idempotency-Key", "k", "Prefer", "respond-async"); async.field("runId") != first.field("runId") {
+		t.Errorf("%+v", async)
+	}
+	for name, got := range map[string]answer{
+		"another key":       s.chat("agent@acme", start, "Idempotency-Key", "l"),
+		"another principal": s.chat("admin@acme", start, "Idempotency-Key", "k"),
+		"another account":   s.chat("agent@other", start, "Idempotency-Key", "k"),
+		"no key":            s.chat("agent@acme", start),
+	} {
+		if got.status != 200 || got.field("runId") == first.field("runId") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A key stays with its start when the run is over: a late repetition must not begin anew.
+func TestOnce_AKeyIsForOneStartAlone(t *testing.T) {
+	s := open(t, nil)
+	const start = `{"graphId":"inproc:clerk","input":{"query":"hi"}}`
+	first := s.chat("agent@acme", start, "Idempotency-Key", "k")
+	if first.field("status") != "completed" {
+		t.Fatalf("%+v", first)
+	}
+	if again := s.chat("agent@acme", start, "Idempotency-Key", "k"); again.body != first.body {
+		t.Errorf("%+v", again)
+	}
+	for _, other := range []string{strings.Replace(start, "hi", "bye", 1), strings.Replace(start, `"input"`, `"supersede":true,"input"`, 1) + " ", strings.Replace(start, "clerk", "content-review", 1)} {
+		got := s.chat("agent@acme", other, "Idempotency-Key", "k")
+		if other[len(other)-1] == ' ' { // the same, with a wish that changes nothing
+			if got.body != first.body {
+				t.Errorf("%s: %+v", other, got)
+			}
+			continue
+		}
+		if got.status != 422 || got.field("code") != "idempotency_key_reused" {
+			t.Errorf("%s: %+v", other, got)
+		}
+	}
+}
+
+func TestOnce_Asks(t *testing.T) {
+	s := open(t, nil)
+	ask := func(kind string, headers ...string) answer {
+		return s.call("agent@acme", "POST", "/api/v1/requests", fmt.Sprintf(`{"kind":%q,"data":{"a":1}}`, kind), headers...)
+	}
+	first := ask("sign", "Idempotency-Key", "k")
+	if first.status != 200 || first.field("status") != "needs_input" {
+		t.Fatalf("%+v", first)
+	}
+	if again := ask("sign", "Idempotency-Key", "k"); again.body != first.body || len(s.questions("acme")) != 1 {
+		t.Errorf("%+v", again)
+	}
+	if other := ask("seal", "Idempotency-Key", "k"); other.status != 422 {
+		t.Errorf("%+v", other)
+	}
+	if async := ask("sign", "Idempotency-Key", "k", "Prefer", "respond-async"); async.status != 202 || async.header.Get("Location") == "" {
+		t.Errorf("%+v", async)
+	}
+}
+
+func TestOnce_CancelsAndDecisions(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	id := s.questions("acme")[0].ID
+	decision := `{"resumeId":"1","answer":{"action":"revise","feedback":"hot"}}`
+	first := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", decision)
+	for range 3 {
+		if again := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", decision); again.status != 200 || again.body != first.body {
+			t.Errorf("%+v, and then %+v", first, again)
+		}
+	}
+	for range 3 {
+		if got := s.call("agent@acme", "POST", "/api/v1/runs/demo-1/cancel", ""); got.status != 204 || got.body != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if late := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", decision); late.body != first.body {
+		t.Errorf("after the end: %+v", late)
+	}
+}
+
+// An account that is at its limit can still repeat what it has.
+func TestOnce_ARepetitionNeedsNoRoom(t *testing.T) {
+	for _, code := range []string{"too_many_open", "too_many_runs"} {
+		t.Run(code, func(t *testing.T) {
+			limits := func(c *server.Config) { c.Limits.Open = 1 }
+			start := strings.Replace(startDemo, "demo-1", "held/1", 1)
+			if code == "too_many_runs" {
+				limits, start = func(c *server.Config) { c.Limits.Runs = 1 }, startHeld
+			}
+			s, release := heldWith(t, limits)
+			defer release()
+			first := s.chat("agent@acme", start, "Prefer", "respond-async")
+			if again := s.chat("agent@acme", start, "Prefer", "respond-async"); again.status != 202 || again.body != first.body {
+				t.Errorf("%+v", again)
+			}
+			s.until("it is at its limit", func() bool {
+				return s.chat("agent@acme", strings.Replace(start, `/1"`, `/2"`, 1), "Prefer", "respond-async").field("code") == code
+			})
+			if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="`+map[string]string{"too_many_open": "open", "too_many_runs": "runs"}[code]+`"}`) {
+				t.Error(s.metrics())
+			}
+		})
+	}
+}

@@ -1,0 +1,245 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The document is made from the code; the committed one shows what a change does to clients.
+func TestOpenAPI_IsTheCommittedOne(t *testing.T) {
+	s := open(t, nil)
+	golden(t, "openapi.json", s.call("", "GET", "/openapi.json", "").body)
+}
+
+// golden compares with a committed file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	if strings.HasSuffix(name, ".json") {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, []byte(got), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		got = strings.TrimSpace(indented.String()) + "\n"
+	}
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s is not what the code makes of it; if that is right: go test ./server -update", name)
+	}
+}
+
+// rules are the schemas of a document, ready to judge.
+type rules struct {
+	document *huma.OpenAPI
+	mu       sync.Mutex
+	schemas  map[string]*jsonschema.Resolved
+	defs     map[string]*jsonschema.Schema
+}
+
+func newRules(document *huma.OpenAPI) (*rules, error) {
+	r := &rules{document: document, schemas: make(map[string]*jsonschema.Resolved), defs: make(map[string]*jsonschema.Schema)}
+	for name, schema := range document.Components.Schemas.Map() {
+		converted, err := convert(schema)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		r.defs[name] = converted
+	}
+	return r, nil
+}
+
+// convert reads a schema of the document, whose definitions are elsewhere then.
+func convert(schema *huma.Schema) (*jsonschema.Schema, error) {
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	converted := new(jsonschema.Schema)
+	return converted, json.Unmarshal(bytes.ReplaceAll(text, []byte("#/components/schemas/"), []byte("#/$defs/")), converted)
+}
+
+// check judges a JSON text by a schema of the document.
+func (r *rules) check(schema *huma.Schema, text []byte) error {
+	key, err := json.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	resolved := r.schemas[string(key)]
+	if resolved == nil {
+		converted, err := convert(schema)
+		if err != nil {
+			return err
+		}
+		converted.Defs = r.defs
+		if resolved, err = converted.Resolve(nil); err != nil {
+			return err
+		}
+		r.schemas[string(key)] = resolved
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	return resolved.Validate(value)
+}
+
+// named is a schema of the document.
+func named(name string) *huma.Schema { return &huma.Schema{Ref: "#/components/schemas/" + name} }
+
+// operation finds what a request is for, as the document says.
+func (r *rules) operation(request *http.Request) *huma.Operation {
+	parts := strings.Split(request.URL.EscapedPath(), "/")
+	for path, item := range r.document.Paths {
+		template := strings.Split(path, "/")
+		if len(template) != len(parts) || !slices.EqualFunc(template, parts, func(t, p string) bool { return t == p || strings.HasPrefix(t, "{") && p != "" }) {
+			continue
+		}
+		return map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete, "PATCH": item.Patch}[request.Method]
+	}
+	return nil
+}
+
+// judge says what is wrong with an answer; nil if nothing is.
+func (r *rules) judge(op *huma.Operation, status int, header http.Header, body []byte) error {
+	response := op.Responses[strconv.Itoa(status)]
+	if response == nil {
+		response = op.Responses["default"]
+	}
+	if response == nil {
+		return fmt.Errorf("no answer with status %d is documented", status)
+	}
+	if len(body) == 0 && len(response.Content) == 0 {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	media := response.Content[kind]
+	if media == nil {
+		return fmt.Errorf("a %s is not documented for %d", kind, status)
+	}
+	for name := range response.Headers {
+		if header.Get(name) == "" {
+			return fmt.Errorf("the header %s is missing", name)
+		}
+	}
+	if kind == "text/event-stream" {
+		return r.judgeStream(body)
+	}
+	if kind == "application/x-ndjson" {
+		for line := range bytes.Lines(body) {
+			if !json.Valid(line) {
+				return fmt.Errorf("%q is no line", line)
+			}
+		}
+		return nil
+	}
+	return r.check(media.Schema, body)
+}
+
+// judgeStream looks at the events of a stream. The last may be cut off.
+func (r *rules) judgeStream(body []byte) error {
+	schemas := map[string]string{
+		api.EventRun: "Pending", api.EventStep: "Step", api.EventToken: "Token", api.EventInterrupt: "OpenInterrupt", api.EventOutcome: "Outcome", api.EventProblem: "Problem",
+	}
+	messages := strings.Split(string(body), "\n\n")
+	for _, message := range messages[:len(messages)-1] {
+		var kind, data, id string
+		for line := range strings.SplitSeq(message, "\n") {
+			name, value, _ := strings.Cut(line, ": ")
+			switch name {
+			case "event":
+				kind = value
+			case "data":
+				data = value
+			case "id":
+				id = value
+			case "": // a comment
+			default:
+				return fmt.Errorf("a line %q", line)
+			}
+		}
+		schema, transient := schemas[kind]
+		switch {
+		case kind == "" && data == "" && id == "":
+			continue
+		case transient != (id == ""):
+			return fmt.Errorf("the event %s has the id %q", kind, id)
+		case !transient:
+			schema = "Event"
+		}
+		if err := r.check(named(schema), []byte(data)); err != nil {
+			return fmt.Errorf("the event %s: %w: %s", kind, err, data)
+		}
+	}
+	return nil
+}
+
+// checked has every answer of a server judged.
+func checked(t *testing.T, next http.Handler, document *huma.OpenAPI) http.Handler {
+	t.Helper()
+	rules, err := newRules(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		spy := &spyWriter{ResponseWriter: w}
+		next.ServeHTTP(spy, r)
+		op := rules.operation(r)
+		if op == nil || spy.lost {
+			return
+		}
+		if err := rules.judge(op, spy.status, w.Header(), spy.body.Bytes()); err != nil {
+			t.Errorf("%s %s: %d: %v: %s", r.Method, r.URL.Path, spy.status, err, spy.body.String())
+		}
+	})
+}
+
+// spyWriter keeps what passes.
+type spyWriter struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+	lost   bool // the client is gone: nobody got the rest
+}
+
+func (w *spyWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *spyWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.body.Write(p[:n])
+	w.lost = w.lost || err != nil
+	return n, err
+}
+
+func (w *spyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

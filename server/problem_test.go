@@ -1,0 +1,138 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server"
+)
+
+// The table in the docs is made from the code.
+func TestProblems_AreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Problems\n\nErrors are RFC 9457 problems (`application/problem+json`). `code` is stable and for programs, `title` and `detail` are for people; neither holds what a run works on.\n" +
+		"`errors` says what is wrong with which part of the request, `decided` who was faster. Whatever has `Retry-After` may be sent again after that time.\n" +
+		"Whenever nobody knows whether something was done, the same request can be sent again: it counts once.\n\n" +
+		"This table is made from `server.Codes` (`go test ./server -run Problems -update`).\n\n| code | status | what it means |\n|---|---|---|\n")
+	for _, c := range server.Codes {
+		fmt.Fprintf(&b, "| `%s` | %d | %s: %s |\n", c.Code, c.Status, c.Title, c.Help)
+	}
+	golden(t, "../docs/problems.md", b.String())
+}
+
+// Every code of the table can be got, and has the status that the table says.
+func TestProblems_EachCanBeGot(t *testing.T) {
+	const decide = `{"resumeId":"%s","answer":{"action":"approve"}}`
+	const approve = `{"stateKey":"demo-1","resumeId":"%s","resumeValue":{"action":"approve"}}`
+	decision := func(s *site, id, resume string) answer {
+		return s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(decide, resume))
+	}
+	first := func(s *site) string {
+		s.chat("agent@acme", startDemo)
+		return s.questions("acme")[0].ID
+	}
+	with := func(change func(*server.Config)) func(*testing.T) *site {
+		return func(t *testing.T) *site { return open(t, change) }
+	}
+	plain := with(nil)
+	cases := map[string]struct {
+		open func(*testing.T) *site
+		get  func(*site) answer
+	}{
+		"bad_request": {plain, func(s *site) answer { return s.chat("agent@acme", `{`) }},
+		"bad_answer": {plain, func(s *site) answer {
+			first(s)
+			return s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":7}`)
+		}},
+		"too_large":          {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"`+strings.Repeat("x", 3<<20)+`"}`) }},
+		"timeout":            {with(func(c *server.Config) { c.Limits.Sending = time.Millisecond }), (*site).slow},
+		"unsupported":        {plain, func(s *site) answer { return s.chat("agent@acme", startDemo, "Content-Type", "text/plain") }},
+		"unauthenticated":    {plain, func(s *site) answer { return s.chat("", startDemo) }},
+		"forbidden":          {plain, func(s *site) answer { return s.chat("auditor@acme", startDemo) }},
+		"not_found":          {plain, func(s *site) answer { return s.call("agent@acme", "GET", "/api/v1/runs/unknown", "") }},
+		"unknown_graph":      {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"inproc:unknown","input":{}}`) }},
+		"method_not_allowed": {plain, func(s *site) answer { return s.call("agent@acme", "DELETE", "/api/v1/runs", "") }},
+		"state_key_in_use": {plain, func(s *site) answer {
+			first(s)
+			return s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
+		}},
+		"already_decided": {plain, func(s *site) answer { id := first(s); decision(s, id, "1"); return decision(s, id, "2") }},
+		"not_active": {plain, func(s *site) answer {
+			decision(s, first(s), "1")
+			return s.call("agent@acme", "POST", "/api/v1/runs/demo-1/cancel", "")
+		}},
+		"expired": {func(t *testing.T) *site {
+			return openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Nanosecond })
+		}, func(s *site) answer { return decision(s, first(s), "1") }},
+		"superseded": {plain, func(s *site) answer {
+			id := first(s)
+			s.call("agent@acme", "POST", "/api/v1/runs/demo-1/cancel", "")
+			return decision(s, id, "1")
+		}},
+		"digest_mismatch": {plain, func(s *site) answer {
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/decision", `{"resumeId":"1","answer":{"action":"approve"},"shown":"else"}`)
+		}},
+		"resume_id_reused": {plain, func(s *site) answer {
+			first(s)
+			s.chat("approver@acme", fmt.Sprintf(approve, "1"))
+			return s.chat("approver@acme", strings.Replace(fmt.Sprintf(approve, "1"), "approve", "revise", 1))
+		}},
+		"idempotency_key_reused": {plain, func(s *site) answer {
+			const start = `{"graphId":"inproc:content-review","input":{"topic":"tea"}}`
+			s.chat("agent@acme", start, "Idempotency-Key", "1")
+			return s.chat("agent@acme", strings.Replace(start, "tea", "coffee", 1), "Idempotency-Key", "1")
+		}},
+		"not_yours": {func(t *testing.T) *site { return openDesk(t) }, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.questions("acme")[0].ID+"/claim", `{}`)
+		}},
+		"not_possible": {plain, func(s *site) answer {
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
+		}},
+		"no_policy": {plain, func(s *site) answer {
+			return s.call("auditor@acme", "POST", "/api/v1/policies/explain", `{"tool":"drop-table"}`)
+		}},
+		"rate_limited": {with(func(c *server.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 1 }), func(s *site) answer { s.chat("agent@acme", startDemo); return s.chat("agent@acme", startDemo) }},
+		"too_many_open": {with(func(c *server.Config) { c.Limits.Open = 1 }), func(s *site) answer {
+			first(s)
+			return s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-2", 1))
+		}},
+		"too_many_runs": {func(t *testing.T) *site {
+			s, release := heldWith(t, func(c *server.Config) { c.Limits.Runs = 1 })
+			t.Cleanup(release)
+			return s
+		}, func(s *site) answer {
+			s.chat("agent@acme", startHeld, "Prefer", "respond-async")
+			return s.chat("agent@acme", startDemo)
+		}},
+		"internal": {with(func(c *server.Config) {
+			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) { panic(canary) })
+		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
+		"unavailable": {with(func(c *server.Config) {
+			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) {
+				return server.Principal{}, errors.New("the store is away")
+			})
+		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
+	}
+	again := map[string]bool{"rate_limited": true, "too_many_open": true, "too_many_runs": true, "unavailable": true}
+	for _, code := range server.Codes {
+		t.Run(code.Code, func(t *testing.T) {
+			c, ok := cases[code.Code]
+			if !ok {
+				t.Fatal("nobody gets it")
+			}
+			got := c.get(c.open(t))
+			if got.status != code.Status || got.field("code") != code.Code || got.field("title") != code.Title || got.header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%+v", got)
+			}
+			if (got.header.Get("Retry-After") != "") != again[code.Code] {
+				t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
+			}
+		})
+	}
+}

@@ -1,0 +1,283 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+)
+
+func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
+	p := openPorch(t, build{})
+	busy, idle := p.signedIn(somebody("acme", "agents")), p.signedIn(somebody("acme", "agents"))
+	old := busy.session().Value
+	for range 4 {
+		p.wait(20 * time.Minute)
+		if got := busy.get("/api/v1/me"); got.status != 200 {
+			t.Fatalf("a session in use ended: %+v", got)
+		}
+	}
+	if got := idle.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("a session that nobody used: %+v", got)
+	}
+	idle.set(busy.session().Name, old)
+	if got := idle.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("the first cookie of a session in use: %+v", got)
+	}
+}
+
+func TestSession_EndsHoweverMuchItIsUsed(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "agents"))
+	for passed := 20 * time.Minute; passed < 8*time.Hour; passed += 20 * time.Minute {
+		p.wait(20 * time.Minute)
+		if got := b.get("/api/v1/me"); got.status != 200 {
+			t.Fatalf("after %v: %+v", passed, got)
+		}
+	}
+	p.wait(20 * time.Minute)
+	if got := b.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("after 8 hours: %+v", got)
+	}
+}
+
+func TestSession_IsWrittenNowAndThenOnly(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "agents"))
+	if got := b.get("/api/v1/me"); got.header.Get("Set-Cookie") != "" {
+		t.Errorf("at once: %v", got.header)
+	}
+	p.wait(6 * time.Minute)
+	if got := b.get("/api/v1/me"); got.header.Get("Set-Cookie") == "" {
+		t.Error("after six minutes it is not renewed")
+	}
+}
+
+// A browser sends the session along with what any page tells it to send.
+func TestSession_DoesNotCountForPagesOfOthers(t *testing.T) {
+	p := openPorch(t, build{})
+	p.chat(p.key("acme", server.Agent), startDemo)
+	b := p.signedIn(somebody("acme", "approvers"))
+	id := b.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
+	decide := func(headers ...string) answer {
+		return b.send("POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"1","answer":{"action":"approve"}}`, headers...)
+	}
+	out := func(headers ...string) answer { return b.send("POST", "/signout", "", headers...) }
+	for name, headers := range map[string][]string{
+		"another site":                  {"Sec-Fetch-Site", "cross-site", "Origin", "https://elsewhere.example"},
+		"another host of this site":     {"Sec-Fetch-Site", "same-site", "Origin", "https://elsewhere.example"},
+		"an old browser":                {"Sec-Fetch-Site", "", "Origin", "https://elsewhere.example"},
+		"a page without an origin":      {"Sec-Fetch-Site", "", "Origin", "null"},
+		"another port of this machine":  {"Sec-Fetch-Site", "", "Origin", "http://127.0.0.1:1"},
+		"who does not say where from":   {"Sec-Fetch-Site", ""},
+		"another site, with our origin": {"Sec-Fetch-Site", "cross-site", "Origin", ""},
+	} {
+		for what, send := range map[string]func(...string) answer{"a decision": decide, "signing out": out} {
+			if got := send(headers...); got.status != 403 {
+				t.Errorf("%s from %s: %d %s", what, name, got.status, got.body)
+			}
+		}
+	}
+	if got := b.get("/api/v1/requests/" + id); got.field("state") != "pending" {
+		t.Fatalf("something was decided: %+v", got)
+	}
+	for name, headers := range map[string][]string{
+		"a page of ours":                 nil,
+		"a page of ours, in old browser": {"Sec-Fetch-Site", "", "Origin", p.url},
+	} {
+		if got := decide(headers...); got.status != 200 {
+			t.Errorf("a decision from %s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := p.call(p.key("acme", server.Agent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
+		t.Errorf("a key does not go along by itself, so where from does not matter: %+v", got)
+	}
+}
+
+type credentials store.Credentials
+
+// silent is a store that does not answer.
+type silent struct {
+	credentials
+	down bool
+}
+
+var errSilent = errors.New("the store does not answer")
+
+func (s *silent) Credential(ctx context.Context, id string) (store.Credential, error) {
+	if s.down {
+		return store.Credential{}, errSilent
+	}
+	return s.credentials.Credential(ctx, id)
+}
+
+func (s *silent) AddCredential(ctx context.Context, c store.Credential) error {
+	if s.down {
+		return errSilent
+	}
+	return s.credentials.AddCredential(ctx, c)
+}
+
+func (s *silent) RevokeCredential(ctx context.Context, account, id string) error {
+	if s.down {
+		return errSilent
+	}
+	return s.credentials.RevokeCredential(ctx, account, id)
+}
+
+func TestSession_WhileTheStoreDoesNotAnswer(t *testing.T) {
+	var s *silent
+	p := openPorch(t, build{change: func(c *server.Config) {
+		s = &silent{credentials: c.SignIn.Credentials}
+		c.SignIn.Credentials = s
+	}})
+	b, late := p.signedIn(somebody("acme", "agents")), p.browser()
+	callback := late.toCallback("/")
+	s.down = true
+	if got := b.get("/api/v1/me"); got.status != 503 {
+		t.Errorf("nobody knows whether it was ended, and yet: %+v", got)
+	}
+	if got := late.get(callback); got.status != 503 || strings.Contains(got.body, errSilent.Error()) {
+		t.Errorf("a sign-in: %+v", got)
+	}
+	if got := b.send("POST", "/signout", ""); got.status != 503 {
+		t.Errorf("it says that the session is over: %+v", got)
+	}
+	s.down = false
+	if got := b.get("/api/v1/me"); got.status != 200 {
+		t.Errorf("the browser cannot try again: %+v", got)
+	}
+}
+
+func TestSession_IsNoKey(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "admins"))
+	list, err := p.credentials().Credentials(t.Context(), "acme")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	for _, token := range []string{b.session().Value, list[0].ID, "fermata_" + list[0].ID} {
+		if got := p.call(token, "GET", "/api/v1/me", ""); got.status != 401 {
+			t.Errorf("%q as a token: %+v", token, got)
+		}
+	}
+}
+
+// How it is known who decided stands with the decision.
+func TestDecision_SaysHowItsAuthorWasKnown(t *testing.T) {
+	p := openPorch(t, build{})
+	agent := p.key("acme", server.Agent)
+	strong := somebody("acme", "approvers")
+	strong["amr"], strong["acr"] = []any{"mfa", "hwk", "a,b", "white space", 7, strings.Repeat("x", 99)}, "urn:example:gold"
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.Admin}}, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := p.browser()
+	dev.get(link)
+	weird := somebody("acme", "approvers")
+	weird["acr"] = "two words"
+	bot := p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": "approvers"})
+	for via, decide := range map[string]func(path, body string) answer{
+		"http/key":   func(path, body string) answer { return p.call(p.key("acme", server.Approver), "POST", path, body) },
+		"http/token": func(path, body string) answer { return p.call(bot, "POST", path, body) },
+		"http/oidc":  func(path, body string) answer { return p.signedIn(weird).send("POST", path, body) },
+		"http/oidc amr=mfa,hwk acr=urn:example:gold": func(path, body string) answer { return p.signedIn(strong).send("POST", path, body) },
+		"http/dev": func(path, body string) answer { return dev.send("POST", path, body) },
+	} {
+		key := strings.NewReplacer("/", "-", " ", "-").Replace(via)
+		p.chat(agent, strings.Replace(startDemo, "demo-1", key, 1))
+		var id string
+		for _, q := range p.questions("acme") {
+			if q.StateKey == key {
+				id = q.ID
+			}
+		}
+		if got := decide("/api/v1/requests/"+id+"/decision", `{"resumeId":"`+key+`","answer":{"action":"approve"}}`); got.status != 200 {
+			t.Errorf("%s: %+v", via, got)
+		}
+		got := p.call(agent, "GET", "/api/v1/requests/"+id, "")
+		decision, _ := got.field("decision").(map[string]any)
+		if decision["via"] != via {
+			t.Errorf("%s is recorded as %v", via, decision["via"])
+		}
+	}
+}
+
+// A stream that is open outlives nobody: neither a session nor a key that was ended.
+func TestStream_EndsSoonAfterItsReaderMayNotComeInAnyMore(t *testing.T) {
+	p := openPorch(t, build{change: func(c *server.Config) { c.Limits.Recheck = time.Millisecond }})
+	key := p.key("acme", server.Agent)
+	p.chat(key, startDemo)
+	b := p.signedIn(somebody("acme", "auditors"))
+	idle := p.signedIn(somebody("acme", "auditors"))
+	endKey := func() {
+		list, err := p.credentials().Credentials(t.Context(), "acme")
+		for _, c := range list {
+			if strings.Contains(key, c.ID) {
+				err = errors.Join(err, p.credentials().RevokeCredential(t.Context(), "acme", c.ID))
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		client *http.Client
+		token  string
+		end    func()
+	}{
+		{"a session that is ended", b.client, "", func() { b.send("POST", "/signout", "") }},
+		{"a key that is revoked", http.DefaultClient, "Bearer " + key, endKey},
+		{"a session that nobody uses", idle.client, "", func() { p.wait(time.Hour) }},
+	} {
+		patience, cancel := context.WithTimeout(t.Context(), time.Minute) // the run waits: a stream that does not end would go on for ever
+		defer cancel()
+		r := p.request("", "GET", "/api/v1/runs/demo-1/events", "", "Accept", "text/event-stream").WithContext(patience)
+		if c.token != "" {
+			r.Header.Set("Authorization", c.token)
+		}
+		response, err := c.client.Do(r)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatal(c.name, response, err)
+		}
+		c.end()
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		response.Body.Close()
+	}
+	if want := `route="/api/v1/runs/{stateKey}/events"`; !strings.Contains(p.metrics(), want) {
+		t.Errorf("the metrics lack %s", want)
+	}
+}
+
+// Another way in may call itself as it likes. It does not bring a session back that is over.
+func TestSession_IsNotRenewedByWhoeverElseLetsIn(t *testing.T) {
+	own := server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+		if r.Header.Get("Authorization") != "Bearer own" {
+			return server.Principal{}, server.ErrUnauthenticated
+		}
+		return server.Principal{Account: "acme", ID: "own", Roles: []server.Role{server.Agent}, Auth: server.Auth{Method: server.ByOIDC}}, nil
+	})
+	p := openPorch(t, build{change: func(c *server.Config) { c.Auth = own }})
+	b := p.signedIn(somebody("acme", "admins"))
+	p.wait(time.Hour)
+	if got := b.get("/api/v1/me", "Authorization", "Bearer own"); got.status != 200 || got.header.Get("Set-Cookie") != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := b.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("%+v", got)
+	}
+	without := open(t, func(c *server.Config) { c.Auth = own })
+	if got := without.call("own", "GET", "/api/v1/me", ""); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+}

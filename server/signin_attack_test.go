@@ -1,0 +1,246 @@
+package server_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// flowCookie is what a browser keeps while its person is at the identity provider.
+func (b *browser) flowCookie() (name, value string) {
+	b.Helper()
+	for _, c := range b.cookies() {
+		if strings.Contains(c.Name, "fermata-signin-") {
+			return c.Name, c.Value
+		}
+	}
+	b.Fatal("no sign-in is under way")
+	return "", ""
+}
+
+// refused says that an answer of the provider was not taken, and that nobody is in.
+func (b *browser) refused(what string, got answer) {
+	b.Helper()
+	if got.status != 400 || b.get("/api/v1/me").status != 401 {
+		b.Errorf("%s: %d %s", what, got.status, got.body)
+	}
+}
+
+// Whoever is sent the end of somebody else's sign-in would work as them from then on, and tell them everything.
+func TestSignIn_EndsInTheBrowserWhereItBegan(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "admins"))
+	attacker, victim := p.browser(), p.browser()
+	callback := attacker.toCallback("/")
+	victim.refused("a browser that began nothing", victim.get(callback))
+	victim.toCallback("/")
+	victim.refused("a browser that began something else", victim.get(callback))
+	name, value := victim.flowCookie()
+	other, _ := attacker.flowCookie()
+	victim.set(other, value) // its own, where that of the other one would be
+	victim.refused("the cookie "+name+" of another sign-in", victim.get(callback))
+	if got := attacker.get(callback); got.status != 303 {
+		t.Errorf("where it began it does not end: %d %s", got.status, got.body)
+	}
+}
+
+func TestSignIn_EndsOnce(t *testing.T) {
+	for name, careless := range map[string]bool{"a provider that takes a code once": false, "one that takes it again": true} {
+		p := openPorch(t, build{})
+		p.idp.SignIn(somebody("acme", "admins"))
+		if careless {
+			p.idp.Careless()
+		}
+		b, thief := p.browser(), p.browser()
+		callback := b.toCallback("/")
+		cookie, value := b.flowCookie()
+		if got := b.get(callback); got.status != 303 {
+			t.Fatalf("%s: %d %s", name, got.status, got.body)
+		}
+		if got := b.get(callback); got.status != 400 {
+			t.Errorf("%s, the same browser again: %d %s", name, got.status, got.body)
+		}
+		thief.set(cookie, value) // even with what the browser had
+		thief.refused(name+", a thief", thief.get(callback))
+		if got := b.get("/api/v1/me"); got.status != 200 {
+			t.Errorf("%s: who signed in is out: %+v", name, got)
+		}
+	}
+}
+
+func TestSignIn_RefusesAnswersToSomethingElse(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "admins"))
+	for name, change := range map[string]func(url.Values){
+		"without a state":            func(q url.Values) { q.Del("state") },
+		"with another state":         func(q url.Values) { q.Set("state", strings.Repeat("A", 26)) },
+		"with the state's beginning": func(q url.Values) { q.Set("state", q.Get("state")[:8]) },
+		"with more than the state":   func(q url.Values) { q.Set("state", q.Get("state")+"A") },
+		"with a state from hell":     func(q url.Values) { q.Set("state", strings.Repeat("\x00;=", 9999)) },
+		"without a code":             func(q url.Values) { q.Del("code") },
+		"with another code":          func(q url.Values) { q.Set("code", "another") },
+		"of another provider":        func(q url.Values) { q.Set("iss", "https://elsewhere.example") },
+	} {
+		b := p.browser()
+		callback, err := url.Parse(b.toCallback("/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := callback.Query()
+		change(query)
+		callback.RawQuery = query.Encode()
+		b.refused("an answer "+name, b.get(callback.String()))
+	}
+}
+
+// The code of one sign-in, put into another one: PKCE and the nonce both stand against it.
+func TestSignIn_RefusesTheCodeOfAnotherSignIn(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "admins"))
+	one, other := p.browser(), p.browser()
+	stolen, err := url.Parse(one.toCallback("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := url.Parse(other.toCallback("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := mine.Query()
+	query.Set("code", stolen.Query().Get("code"))
+	mine.RawQuery = query.Encode()
+	other.refused("a stolen code", other.get(mine.String()))
+}
+
+func TestSignIn_TakesNoLongerThanTenMinutes(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "admins"))
+	b := p.browser()
+	callback := b.toCallback("/")
+	p.wait(10 * time.Minute)
+	p.idp.Clock(time.Now) // the provider would still take its code
+	b.refused("an answer that is late", b.get(callback))
+}
+
+func TestSignIn_InSeveralTabsAtOnce(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "agents"))
+	b := p.browser()
+	first, second := b.toCallback("/one"), b.toCallback("/two")
+	for back, callback := range map[string]string{"/one": first, "/two": second} {
+		if got := b.get(callback); got.status != 303 || got.header.Get("Location") != back {
+			t.Errorf("%s: %d %s", back, got.status, got.body)
+		}
+	}
+	fresh := p.browser()
+	for range 30 { // somebody who never gets there
+		fresh.toCallback("/" + strings.Repeat("x", 1000))
+	}
+	size := 0
+	for _, c := range fresh.cookies() {
+		size += len(c.String())
+	}
+	if size > 8<<10 {
+		t.Errorf("the browser keeps %d bytes of cookies", size)
+	}
+}
+
+func TestSignIn_LeadsToPathsOfThisServerOnly(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.SignIn(somebody("acme", "agents"))
+	here := p.signedIn(somebody("acme", "agents"))
+	for back, want := range map[string]string{
+		"":                                "/",
+		"/requests/1?x=1#top":             "/requests/1?x=1#top",
+		"/a//b":                           "/a/b",
+		"https://elsewhere.example":       "/",
+		"//elsewhere.example":             "/",
+		"/\\elsewhere.example":            "/",
+		"\\\\elsewhere.example":           "/",
+		"/\t/elsewhere.example":           "/",
+		"\n//elsewhere.example":           "/",
+		"/%2f/elsewhere.example":          "/",
+		"///elsewhere.example":            "/",
+		"javascript:alert(1)":             "/",
+		"data:text/html,x":                "/",
+		"elsewhere":                       "/",
+		"/\r\nSet-Cookie: x=1":            "/",
+		"/signin?return=/":                "/",
+		"/signout":                        "/",
+		"/" + strings.Repeat("x", 2000):   "/",
+		"http:elsewhere.example":          "/",
+		"https:/elsewhere.example":        "/",
+		"/\u2028/elsewhere.example":       "/",
+		"@elsewhere.example":              "/",
+		"?//elsewhere.example":            "/",
+		"/..//elsewhere.example":          "/elsewhere.example",
+		"/path:with@colon/and?a=http://b": "/path:with@colon/and?a=http://b",
+	} {
+		b := p.browser()
+		if got := b.get(b.toCallback(back)); got.status != 303 || got.header.Get("Location") != want {
+			t.Errorf("%q after signing in: %d %q", back, got.status, got.header.Get("Location"))
+		}
+		if got := here.get("/signin?return=" + url.QueryEscape(back)); got.status != 303 || got.header.Get("Location") != want {
+			t.Errorf("%q for who is in: %d %q", back, got.status, got.header.Get("Location"))
+		}
+	}
+}
+
+// A session that was planted in the browser, or known to somebody, is not the one that works after signing in.
+func TestSession_BeginsAnewWithEverySignIn(t *testing.T) {
+	p := openPorch(t, build{})
+	attacker := p.signedIn(somebody("acme", "agents"))
+	planted := attacker.session()
+	victim := p.browser()
+	victim.set(planted.Name, planted.Value)
+	p.idp.SignIn(somebody("acme", "admins"))
+	p.wait(31 * time.Minute) // or the browser would be in already, and not begin a sign-in
+	if got := victim.get(victim.toCallback("/")); got.status != 303 {
+		t.Fatalf("%+v", got)
+	}
+	if victim.session().Value == planted.Value {
+		t.Error("the session is the one that was there before")
+	}
+	p.wait(-31 * time.Minute)
+	if got := attacker.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("what was there before still works: %+v", got)
+	}
+	if got := victim.get("/api/v1/me"); !strings.Contains(got.body, `"admin"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSession_CannotBeChanged(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "agents"))
+	good := b.session()
+	for i := 0; i < len(good.Value)-1; i += 7 { // the last character has unused bits
+		other := "A"
+		if good.Value[i] == 'A' {
+			other = "B"
+		}
+		b.set(good.Name, good.Value[:i]+other+good.Value[i+1:])
+		if got := b.get("/api/v1/me"); got.status != 401 {
+			t.Fatalf("with another character at %d: %+v", i, got)
+		}
+	}
+	dev, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "dev", Roles: []server.Role{server.Admin}}, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.toCallback("/")
+	_, flow := b.flowCookie()
+	for _, bad := range []string{"", "x", good.Value[:len(good.Value)/2], good.Value + good.Value, dev[strings.Index(dev, "token=")+6:], flow} {
+		b.set(good.Name, bad)
+		if got := b.get("/api/v1/me"); got.status != 401 {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+	b.set(good.Name, good.Value)
+	if got := b.get("/api/v1/me"); got.status != 200 {
+		t.Errorf("the good one: %+v", got)
+	}
+}

@@ -1,0 +1,193 @@
+package server_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+var you = server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.Admin}}
+
+// devPorch is a server as a developer starts it: without an identity provider.
+func devPorch(t *testing.T) *porch {
+	t.Helper()
+	return openPorch(t, build{change: func(c *server.Config) { c.SignIn.OIDC = nil }})
+}
+
+func (p *porch) devLink(path string) string {
+	p.Helper()
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), you, path)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return link
+}
+
+func TestDevLink_LetsInWhoeverFollowsItFirst(t *testing.T) {
+	p := devPorch(t)
+	link := p.devLink("/inbox")
+	b, late := p.browser(), p.browser()
+	if got := late.send("HEAD", link, ""); got.status != 204 || len(late.cookies()) > 0 { // whoever checks links does not use them up
+		t.Errorf("%+v", got)
+	}
+	if got := b.get(link); got.status != 303 || got.header.Get("Location") != "/inbox" {
+		t.Fatalf("%+v", got)
+	}
+	if me := b.get("/api/v1/me"); !strings.Contains(me.body, `"principal":"you"`) || !strings.Contains(me.body, `"method":"dev"`) || !strings.Contains(me.body, `"admin"`) {
+		t.Errorf("%+v", me)
+	}
+	if got := b.get(link); got.status != 303 {
+		t.Errorf("the same browser again: %+v", got)
+	}
+	if got := late.get(link); got.status != 400 || late.get("/api/v1/me").status != 401 {
+		t.Errorf("somebody who found the link: %+v", got)
+	}
+	if got := b.send("POST", "/signout", ""); got.status != 303 || b.get("/api/v1/me").status != 401 {
+		t.Errorf("%+v", got)
+	}
+	if got := b.get(link); got.status != 400 {
+		t.Errorf("after signing out: %+v", got)
+	}
+}
+
+func TestDevLink_IsNotGoodForEver(t *testing.T) {
+	p := devPorch(t)
+	link := p.devLink("/")
+	p.wait(time.Hour)
+	if got := p.browser().get(link); got.status != 403 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDevLink_CannotBeMadeUp(t *testing.T) {
+	p := devPorch(t)
+	link := p.devLink("/")
+	for _, bad := range []string{"/signin/dev", "/signin/dev?token=", "/signin/dev?token=x", link[:len(link)-8] + "AAAAAAAA"} {
+		if got := p.browser().get(bad); got.status != 403 {
+			t.Errorf("%s: %+v", bad, got)
+		}
+	}
+}
+
+func TestDevLink_NeedsALoopbackListener(t *testing.T) {
+	p := devPorch(t)
+	for _, addr := range []net.Addr{
+		&net.TCPAddr{IP: net.IPv4zero, Port: 8080}, &net.TCPAddr{IP: net.IPv6zero, Port: 8080}, &net.TCPAddr{Port: 8080}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080},
+		&net.UnixAddr{Name: "socket", Net: "unix"}, nil,
+	} {
+		if link, err := p.server.DevLink(addr, you, "/"); !errors.Is(err, server.ErrNotLoopback) || link != "" {
+			t.Errorf("%v: %q, %v", addr, link, err)
+		}
+	}
+	if got := p.browser().get("/signin/dev?token=x"); got.status != 404 {
+		t.Errorf("it is there although nobody made a link: %+v", got)
+	}
+	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
+		if link, err := p.server.DevLink(addr, you, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/signin/dev?token=") {
+			t.Errorf("%v: %q, %v", addr, link, err)
+		}
+	}
+	public := openPorch(t, build{tls: true})
+	if _, err := public.server.DevLink(public.listener.Listener.Addr(), you, "/"); err == nil {
+		t.Error("a server that others know by a URL lets anybody in for development")
+	}
+	for _, who := range []server.Principal{{}, {Account: "demo", ID: "you"}, {ID: "you", Roles: server.Roles}, {Account: "demo", Roles: server.Roles}} {
+		if _, err := p.server.DevLink(p.listener.Listener.Addr(), who, "/"); err == nil {
+			t.Errorf("%+v got a link", who)
+		}
+	}
+}
+
+// elsewhere are ways in which a request shows that it does not come from a page of this machine.
+var elsewhere = map[string]func(*http.Request){
+	"another machine":      func(r *http.Request) { r.RemoteAddr = "192.0.2.1:4711" },
+	"another machine, v6":  func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4711" },
+	"nowhere":              func(r *http.Request) { r.RemoteAddr = "@" },
+	"a proxy":              func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
+	"a proxy of today":     func(r *http.Request) { r.Header.Set("Forwarded", "for=127.0.0.1") },
+	"a proxy for TLS":      func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
+	"a proxy with a host":  func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "localhost") },
+	"nginx":                func(r *http.Request) { r.Header.Set("X-Real-IP", "127.0.0.1") },
+	"a proxy of old":       func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") },
+	"a rebound name":       func(r *http.Request) { r.Host = "elsewhere.example:8080" },
+	"a name that looks so": func(r *http.Request) { r.Host = "127.0.0.1.elsewhere.example" },
+	"localhost of others":  func(r *http.Request) { r.Host = "localhost.elsewhere.example" },
+	"no host":              func(r *http.Request) { r.Host = "" },
+	"a public address":     func(r *http.Request) { r.Host = "192.0.2.1:8080" },
+}
+
+func (p *porch) direct(path, cookie string, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", path, nil)
+	r.RemoteAddr, r.Host = "127.0.0.1:4711", "127.0.0.1:8080"
+	if cookie != "" {
+		r.Header.Set("Cookie", cookie)
+	}
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	p.server.ServeHTTP(w, r)
+	return w
+}
+
+func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
+	p := devPorch(t)
+	path := strings.TrimPrefix(p.devLink("/"), p.url)
+	for name, change := range elsewhere {
+		if w := p.direct(path, "", change); w.Code != 403 || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("from %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	here := p.direct(path, "", nil)
+	cookie, _, _ := strings.Cut(here.Header().Get("Set-Cookie"), ";")
+	if here.Code != 303 || cookie == "" {
+		t.Fatalf("from here: %d %s", here.Code, here.Body)
+	}
+	for name, change := range elsewhere { // the session that comes of it as well
+		if w := p.direct("/api/v1/me", cookie, change); w.Code != 401 {
+			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	for name, change := range map[string]func(*http.Request){
+		"itself":    nil,
+		"localhost": func(r *http.Request) { r.Host = "LOCALHOST" },
+		"v6":        func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]:8080" },
+		"v4 in v6":  func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4711" },
+	} {
+		if w := p.direct("/api/v1/me", cookie, change); w.Code != 200 {
+			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+func TestSignIn_WithoutAProviderSaysWhatToDo(t *testing.T) {
+	p := devPorch(t)
+	b := p.browser()
+	if got := b.get("/signin"); got.status != 200 || !strings.Contains(got.body, "Open the link") {
+		t.Errorf("%+v", got)
+	}
+	if got := b.get("/signin/callback?state=x&code=y"); got.status != 404 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSignIn_IsNotThereUnlessItIsConfigured(t *testing.T) {
+	s := open(t, nil)
+	for _, path := range []string{"/signin", "/signin/callback", "/signin/dev"} {
+		if got := s.call("", "GET", path, ""); got.status != 404 {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if _, err := s.server.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, you, "/"); err == nil {
+		t.Error("a link to what is not there")
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/me", ""); got.status != 200 || got.field("principal") != "agent" {
+		t.Errorf("%+v", got)
+	}
+}

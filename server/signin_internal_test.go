@@ -1,0 +1,41 @@
+package server
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Whatever somebody is told to come back to, they stay here: by our reading of it and by that of browsers, which take a backslash for a slash and
+// leave out tabs and line ends.
+func FuzzLocalPath(f *testing.F) {
+	for _, seed := range []string{"/", "/a?b#c", "//b", `/\b`, "/\t/b", "http://b", "///b", "/%2f/b", "javascript:1", "/.//b"} {
+		f.Add(seed)
+	}
+	home := &url.URL{Scheme: "https", Host: "here.example"}
+	f.Fuzz(func(t *testing.T, path string) {
+		got := localPath(path)
+		u, err := home.Parse(got)
+		if err != nil || u.Host != home.Host || u.Scheme != home.Scheme {
+			t.Fatalf("%q leads to %q", path, u)
+		}
+		if got[0] != '/' || strings.HasPrefix(got, "//") || strings.ContainsAny(got, "\\\t\r\n\x00") || len(got) > maxReturn {
+			t.Fatalf("%q becomes %q", path, got)
+		}
+	})
+}
+
+func TestVia_HoldsNothingThatCouldBeTakenForSomethingElse(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for want, auth := range map[string]Auth{
+		"http":                            {},
+		"http/key":                        {Method: ByKey},
+		"http/oidc amr=pwd,otp acr=urn:a": {Method: ByOIDC, AMR: []string{"pwd", "otp"}, ACR: "urn:a"},
+		"http/oidc amr=pwd":               {Method: ByOIDC, AMR: []string{"pwd", "a,b", "a b", "", long, "\x00"}, ACR: "a b"},
+		"http/oidc amr=1,2,3,4,5,6,7,8":   {Method: ByOIDC, AMR: strings.Split("123456789", ""), ACR: long},
+	} {
+		if got := auth.via(); got != want {
+			t.Errorf("%+v is %q, and not %q", auth, got, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"html/template"
+	"net/http"
+	"strings"
+)
+
+// text is a page: a few words, and a link.
+type text struct {
+	Status      int
+	Title, Body string
+	Link, Where string
+}
+
+var pageNoIDP = text{
+	Status: http.StatusOK, Title: "Sign in",
+	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask whoever runs it.",
+}
+
+func pageBye(again bool) text {
+	t := text{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still know you: whoever uses this browser next could sign in as you there."}
+	if again {
+		t.Link, t.Where = "Sign in again", "/signin"
+	}
+	return t
+}
+
+const style = `body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}`
+
+var layout = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}} – Fermata</title><style>` + style + `</style></head>
+<body><main><h1>{{.Title}}</h1><p>{{.Body}}</p>{{if .Link}}<p><a href="{{.Where}}">{{.Link}}</a></p>{{end}}</main></body>
+</html>
+`))
+
+var pagePolicy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+func (s *Server) page(w http.ResponseWriter, _ *http.Request, t text) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(t.Status)
+	if err := layout.Execute(w, t); err != nil {
+		s.config.Log.Debug("a page could not be written", "err", err)
+	}
+}
+
+// wantsPage reports whether a person looks at the answer.
+func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// refuseSignIn says why somebody is not let in: as a page to a person, as a problem to a program. What went wrong in detail may hold what others
+// should not see, so only problems of ours are told.
+func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[*Problem](err)
+	switch {
+	case ok:
+	case errors.Is(err, errUsed):
+		p = problem("bad_request", "this sign-in was used before")
+	case errors.Is(err, errTooLong):
+		p = problem("forbidden", "%v", errTooLong)
+	default:
+		p = busy("signing in is not possible at the moment")
+	}
+	if p.Status >= http.StatusInternalServerError {
+		s.config.Log.Error("a sign-in could not be finished", "err", err)
+	} else {
+		s.config.Log.Info("a sign-in was refused", "why", p.Detail)
+	}
+	s.metrics.refused(p.Code)
+	if !wantsPage(r) {
+		writeProblem(w, p)
+		return
+	}
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	t := text{Status: p.Status, Title: "Not signed in", Body: sentence(p.Detail)}
+	if s.people.idp != nil {
+		t.Link, t.Where = "Start again", "/signin"
+	}
+	s.page(w, r, t)
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}

@@ -1,0 +1,329 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/fermata-go/fermata/internal/oidctest"
+	"github.com/fermata-go/fermata/server"
+)
+
+func TestSignIn_LeadsToTheIdentityProviderAndBack(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.browser()
+	if got := b.get("/api/v1/me"); got.status != 401 {
+		t.Fatalf("somebody unknown: %+v", got)
+	}
+	person := somebody("acme", "leads", "cooks")
+	person["amr"], person["acr"], person["auth_time"] = []string{"pwd", "otp"}, "urn:gold", time.Now().Add(-time.Minute).Unix()
+	if got := b.signIn(person); got.status != 303 || got.header.Get("Location") != "/inbox" {
+		t.Fatalf("%+v", got)
+	}
+	me := b.get("/api/v1/me")
+	for _, want := range []string{`"principal":"ann"`, `"name":"Ann"`, `"account":"acme"`, `"roles":["approver","auditor"]`, `"method":"oidc"`, `"amr":["pwd","otp"]`, `"acr":"urn:gold"`, `"at":"`, `"until":"`} {
+		if !strings.Contains(me.body, want) {
+			t.Errorf("%d %s lacks %s", me.status, me.body, want)
+		}
+	}
+	if again := b.get("/signin?return=/runs"); again.status != 303 || again.header.Get("Location") != "/runs" {
+		t.Errorf("who is signed in is asked again: %+v", again)
+	}
+}
+
+func TestSignOut_EndsTheSessionForWhoeverHasIt(t *testing.T) {
+	p := openPorch(t, build{})
+	b, thief := p.signedIn(somebody("acme", "approvers")), p.browser()
+	stolen := b.session()
+	thief.set(stolen.Name, stolen.Value)
+	if got := thief.get("/api/v1/me"); got.status != 200 {
+		t.Fatalf("the thief's cookie is not the session: %+v", got)
+	}
+	out := b.send("POST", "/signout", "")
+	if out.status != 303 || out.header.Get("Location") != "/signin?bye" {
+		t.Fatalf("%+v", out)
+	}
+	if len(b.cookies()) > 0 {
+		t.Errorf("the browser keeps %v", b.cookies())
+	}
+	if got := thief.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("the thief is still in: %+v", got)
+	}
+	if bye := b.get("/signin?bye"); bye.status != 200 || !strings.Contains(bye.body, "signed out") || !strings.Contains(bye.body, `href="/signin"`) {
+		t.Errorf("%+v", bye)
+	}
+	if got := p.browser().send("POST", "/signout", "", "Accept", "application/json"); got.status != 204 {
+		t.Errorf("for a program without a session: %+v", got)
+	}
+}
+
+func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "approvers"))
+	replica := openPorch(t, build{change: func(c *server.Config) { c.SignIn.Credentials = p.credentials() }})
+	other := replica.browser()
+	other.set(b.session().Name, b.session().Value)
+	if got := other.get("/api/v1/me"); got.status != 200 {
+		t.Fatalf("the replica says %+v", got)
+	}
+	all, err := p.credentials().Credentials(t.Context(), "acme")
+	if err != nil || len(all) != 1 || all[0].Name != "ann" || all[0].Role != "approver" || all[0].Expires.IsZero() {
+		t.Fatalf("who looks for it finds %+v, %v", all, err)
+	}
+	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	for name, browser := range map[string]*browser{"one": b, "the other": other} {
+		if got := browser.get("/api/v1/me"); got.status != 401 {
+			t.Errorf("%s replica: %+v", name, got)
+		}
+	}
+}
+
+// What the identity provider may say, and what comes of it.
+func TestSignIn_GoesByWhatTheTokenSays(t *testing.T) {
+	p := openPorch(t, build{})
+	for name, c := range map[string]struct {
+		claims oidctest.Claims
+		status int
+		says   string
+	}{
+		"a group with a role":          {somebody("acme", "agents"), 303, ""},
+		"groups as one text":           {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, 303, ""},
+		"only unknown groups":          {somebody("acme", "cooks"), 403, "None of your groups has a role here"},
+		"no groups":                    {oidctest.Claims{"sub": "ann", "tenant": "acme"}, 403, "(the claim groups)"},
+		"groups that are none":         {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": map[string]any{"agents": true}}, 403, "(the claim groups)"},
+		"no account":                   {oidctest.Claims{"sub": "ann", "groups": []string{"agents"}}, 403, "(the claim tenant)"},
+		"an account that is no text":   {oidctest.Claims{"sub": "ann", "tenant": 7, "groups": []string{"agents"}}, 403, "(the claim tenant)"},
+		"nobody":                       {oidctest.Claims{"tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
+		"a name that cannot be shown":  {oidctest.Claims{"sub": "ann\x1b[2J", "tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
+		"more groups than a cookie":    {somebody("acme", append(strings.Fields(strings.Repeat("group ", 5000)), "agents")...), 303, ""},
+		"an account as long as a book": {somebody(strings.Repeat("x", 9999), "agents"), 403, "(the claim tenant)"},
+	} {
+		b := p.browser()
+		got := b.signIn(c.claims)
+		if got.status != c.status || !strings.Contains(got.body, c.says) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		if me := b.get("/api/v1/me"); (me.status == 200) != (c.status == 303) {
+			t.Errorf("%s is in: %+v", name, me)
+		}
+	}
+}
+
+func TestSignIn_OfAPersonWithoutARoleIsAProblemForPrograms(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.browser()
+	p.idp.SignIn(somebody("acme", "cooks"))
+	got := b.get(b.toCallback("/"), "Accept", "application/json")
+	if got.status != 403 || got.field("code") != "forbidden" || got.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSignIn_AsTheConfigurationSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*server.OIDC)
+		claims oidctest.Claims
+		want   string // in /me; "" for nobody
+	}{
+		"one account for all": {func(o *server.OIDC) { o.Account, o.AccountClaim = "home", "" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, `"account":"home"`},
+		"groups elsewhere":    {func(o *server.OIDC) { o.GroupsClaim = "realm_access.roles" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "admins", "realm_access": map[string]any{"roles": []string{"agents"}}}, `"roles":["agent"]`},
+		"a claim with a dot":  {func(o *server.OIDC) { o.GroupsClaim = "https://acme.example/groups" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "https://acme.example/groups": "agents"}, `"roles":["agent"]`},
+		"a verified address":  {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "email_verified": true, "tenant": "acme", "groups": "agents"}, `"principal":"ann@acme.example"`},
+		"any address":         {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "tenant": "acme", "groups": "agents"}, ""},
+	} {
+		p := openPorch(t, build{change: func(config *server.Config) { c.change(config.SignIn.OIDC) }})
+		b := p.browser()
+		b.signIn(c.claims)
+		if me := b.get("/api/v1/me"); (me.status == 200) != (c.want != "") || !strings.Contains(me.body, c.want) {
+			t.Errorf("%s: %d %s", name, me.status, me.body)
+		}
+	}
+}
+
+// An ID token that is wrong in one thing.
+func TestSignIn_RefusesTokensThatAreNotGood(t *testing.T) {
+	p := openPorch(t, build{})
+	for name, spoil := range map[string]func(oidctest.Claims){
+		"of another issuer":         func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
+		"for another client":        func(c oidctest.Claims) { c["aud"] = "elsewhere" },
+		"for our API":               func(c oidctest.Claims) { c["aud"] = "fermata-api" },
+		"for two, and not for us":   func(c oidctest.Claims) { c["aud"] = []string{"fermata", "elsewhere"} },
+		"given to somebody else":    func(c oidctest.Claims) { c["azp"] = "elsewhere" },
+		"too old":                   func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
+		"without an end":            func(c oidctest.Claims) { c["exp"] = nil },
+		"of the future":             func(c oidctest.Claims) { c["iat"] = time.Now().Add(10 * time.Minute).Unix() },
+		"not good yet":              func(c oidctest.Claims) { c["nbf"] = time.Now().Add(10 * time.Minute).Unix() },
+		"without a nonce":           func(c oidctest.Claims) { delete(c, "nonce") },
+		"with another nonce":        func(c oidctest.Claims) { c["nonce"] = "another" },
+		"of another access token":   func(c oidctest.Claims) { c["at_hash"] = "another" },
+		"with a list for a subject": func(c oidctest.Claims) { c["sub"] = []string{"ann"} },
+	} {
+		p.idp.Spoil(spoil)
+		wantOut(t, p, name)
+	}
+	p.idp.Spoil(nil)
+	var claims jwt.MapClaims
+	resign := func(method jwt.SigningMethod, key any) func(string) string {
+		return func(token string) string {
+			if _, _, err := jwt.NewParser().ParseUnverified(token, &claims); err != nil {
+				t.Fatal(err)
+			}
+			forged, err := jwt.NewWithClaims(method, claims).SignedString(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return forged
+		}
+	}
+	for name, forge := range map[string]func(string) string{
+		"that is not there":               func(string) string { return "" },
+		"without a signature":             func(token string) string { return token[:strings.LastIndex(token, ".")+1] },
+		"with another signature":          func(token string) string { return token[:len(token)-8] + "AAAAAAAA" },
+		"that says it needs none":         resign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType),
+		"signed with the client's secret": resign(jwt.SigningMethodHS256, []byte(clientSecret)),
+	} {
+		p.idp.Forge(forge)
+		wantOut(t, p, name)
+	}
+	p.idp.Forge(nil)
+	p.signedIn(somebody("acme", "agents")) // with nothing wrong it would have worked
+}
+
+func wantOut(t *testing.T, p *porch, name string) {
+	t.Helper()
+	b := p.browser()
+	got := b.signIn(somebody("acme", "agents"))
+	if got.status != 403 && got.status != 400 || b.get("/api/v1/me").status != 401 {
+		t.Errorf("a token %s: %d %s", name, got.status, got.body)
+	}
+}
+
+func TestSignIn_ToleratesClocksThatAreAMinuteApart(t *testing.T) {
+	p := openPorch(t, build{})
+	for _, c := range []struct {
+		ahead time.Duration
+		good  bool
+	}{{50 * time.Second, true}, {-50 * time.Second, true}, {3 * time.Minute, false}, {-7 * time.Minute, false}} {
+		p.idp.Clock(func() time.Time { return time.Now().Add(c.ahead) })
+		if got := p.browser().signIn(somebody("acme", "agents")); (got.status == 303) != c.good {
+			t.Errorf("a provider that is %v ahead: %d %s", c.ahead, got.status, got.body)
+		} else if !c.good && !strings.Contains(got.body, "is a clock wrong?") {
+			t.Errorf("it does not say that it is the clock: %s", got.body)
+		}
+	}
+	p.idp.Clock(p.now)
+	p.idp.Spoil(func(c oidctest.Claims) { c["exp"] = time.Now().Add(-30 * time.Second).Unix() })
+	if got := p.browser().signIn(somebody("acme", "agents")); got.status != 303 {
+		t.Errorf("a token that ended half a minute ago by our clock: %d %s", got.status, got.body)
+	}
+}
+
+func TestSignIn_GoesOnWithNewKeysOfTheProvider(t *testing.T) {
+	p := openPorch(t, build{})
+	p.signedIn(somebody("acme", "agents"))
+	p.idp.Rotate()
+	p.signedIn(somebody("acme", "agents"))
+}
+
+func TestSignIn_WhileTheProviderIsDown(t *testing.T) {
+	p := openPorch(t, build{})
+	before := p.signedIn(somebody("acme", "approvers"))
+	late := p.browser()
+	callback := late.toCallback("/inbox")
+	fresh := openPorch(t, build{}) // knows nothing of its provider yet
+	p.idp.Break(true)
+	fresh.idp.Break(true)
+	for name, got := range map[string]answer{"at the beginning": fresh.browser().get("/signin"), "in the middle": late.get(callback)} {
+		if got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "identity provider does not answer") {
+			t.Errorf("%s: %d %v %s", name, got.status, got.header, got.body)
+		}
+	}
+	if got := fresh.browser().get("/signin", "Accept", "*/*"); got.status != 503 || got.field("code") != "unavailable" {
+		t.Errorf("for a program: %+v", got)
+	}
+	if got := before.get("/api/v1/requests"); got.status != 200 {
+		t.Errorf("whoever was in is out: %+v", got)
+	}
+	p.idp.Refuse("temporarily_unavailable")
+	p.idp.Break(false)
+	fresh.idp.Break(false)
+	if got := p.browser().signInAsIs(); got.status != 503 {
+		t.Errorf("a provider that says so itself: %+v", got)
+	}
+	fresh.signedIn(somebody("acme", "approvers"))
+}
+
+func TestSignIn_RefusedByTheProvider(t *testing.T) {
+	p := openPorch(t, build{})
+	p.idp.Refuse("access_denied")
+	if got := p.browser().signInAsIs(); got.status != 403 || !strings.Contains(got.body, "access_denied") {
+		t.Errorf("%+v", got)
+	}
+	p.idp.Refuse("<script> alert(1) </script>")
+	if got := p.browser().signInAsIs(); got.status != 403 || strings.Contains(got.body, "alert") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// signInAsIs goes through a sign-in with whatever the provider has to say.
+func (b *browser) signInAsIs() answer {
+	b.Helper()
+	return b.get(b.toCallback("/"))
+}
+
+func TestPages_NeedNothingAndGiveNothingAway(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.browser()
+	for _, got := range []answer{b.get("/signin?bye"), b.get("/signin/callback?state=x")} {
+		for _, want := range []string{`<html lang="en">`, "<title>", "<main>", "<h1>"} {
+			if !strings.Contains(got.body, want) {
+				t.Errorf("%s lacks %s", got.body, want)
+			}
+		}
+		policy := got.header.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || got.header.Get("Referrer-Policy") != "no-referrer" ||
+			got.header.Get("Cache-Control") != "no-store" || strings.Contains(got.body, "<script") {
+			t.Errorf("%v %s", got.header, got.body)
+		}
+	}
+}
+
+func TestCookies_AreForThisServerOnly(t *testing.T) {
+	for _, tls := range []bool{true, false} {
+		p := openPorch(t, build{tls: tls})
+		b := p.browser()
+		p.idp.SignIn(somebody("acme", "agents"))
+		begun := b.get("/signin")
+		done := b.get(b.toCallback("/"))
+		var seen []*http.Cookie
+		for _, got := range []answer{begun, done} {
+			for _, line := range got.header.Values("Set-Cookie") {
+				c, err := http.ParseSetCookie(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, c)
+			}
+		}
+		if len(seen) != 3 { // one for the flow; then that goes, and the session comes
+			t.Fatalf("%v", seen)
+		}
+		for _, c := range seen {
+			if strings.HasPrefix(c.Name, "__Host-fermata") != tls || c.Secure != tls || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+				t.Errorf("tls %v: %+v", tls, c)
+			}
+		}
+		if tls { // somebody beside us could have set it
+			plain := p.browser()
+			plain.set("fermata", b.session().Value)
+			if got := plain.get("/api/v1/me"); got.status != 401 {
+				t.Errorf("a cookie without the prefix counts: %+v", got)
+			}
+		}
+	}
+}

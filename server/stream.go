@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// A stream shows a run to one client. It has no goroutine of its own and no buffer but a small one for progress: the handler looks for events
+// when the store hints at some, and with every heartbeat in case a hint was lost. A client that does not read is cut off by the deadline of
+// the write; what it missed it gets with its Last-Event-ID.
+type stream struct {
+	*Server
+	out                    *sse
+	account, stateKey, run string
+	after                  int64 // the last event that was shown
+
+	progress <-chan executor.Progress
+	changed  <-chan struct{}
+	settled  <-chan ended // what a chat came to; nil if nobody waits for that
+	ended    bool         // the run is over
+	over     bool         // and that was shown
+}
+
+// ended is what a chat came to.
+type ended struct {
+	outcome fermata.Outcome
+	err     error
+}
+
+// show writes the stream until it is over, the client is gone or does not read, or the server ends.
+func (t *stream) show(ctx context.Context) {
+	changed, stop := t.config.Executor.Changes(t.account, t.run)
+	defer stop()
+	t.changed = changed
+	beat := time.NewTicker(t.config.Limits.Heartbeat)
+	defer beat.Stop()
+	for t.catchUp(ctx) == nil && !t.over {
+		if more, err := t.wait(ctx, beat.C); !more || err != nil {
+			return
+		}
+	}
+}
+
+// wait shows progress until there may be new events. It reports whether to go on.
+func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, err error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-t.config.Executor.Done():
+			return false, nil
+		case <-t.changed:
+			return true, nil
+		case <-beat:
+			return true, t.out.comment("still here")
+		case p := <-t.progress:
+			if err := t.tell(p); err != nil {
+				return false, err
+			}
+		case end := <-t.settled:
+			return false, t.finish(ctx, end)
+		}
+	}
+}
+
+// tell shows progress.
+func (t *stream) tell(p executor.Progress) error {
+	if p.Run != t.run {
+		return nil // of another run with the same state key
+	}
+	switch p := p.Progress.(type) {
+	case provider.Step:
+		return t.out.event("", api.EventStep, api.Step{Address: p.Address, State: string(p.State)})
+	case provider.Token:
+		return t.out.event("", api.EventToken, api.Token{Address: p.Address, Agent: p.Agent, Text: p.Text})
+	}
+	return nil
+}
+
+// catchUp shows what happened. What was reported before comes before.
+func (t *stream) catchUp(ctx context.Context) error {
+	rests := false
+	for {
+		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+		if err != nil {
+			return err // the client comes back with its Last-Event-ID
+		}
+		for len(t.progress) > 0 { // whatever was reported before these events happened is here by now
+			if err := t.tell(<-t.progress); err != nil {
+				return err
+			}
+		}
+		for _, event := range events {
+			if err := t.out.event(strconv.FormatInt(event.Number, 10), string(event.Kind), eventOf(event)); err != nil {
+				return err
+			}
+			t.after, rests = event.Number, event.Kind.Final() || event.Kind == store.EventWaiting
+			t.over = t.over || event.Kind.Final()
+		}
+		if len(events) == 0 || t.over {
+			break
+		}
+	}
+	if t.ended && !t.over { // who comes back behind the last event hears at least what it came to
+		t.over, rests = true, true
+	}
+	if !rests || t.settled != nil {
+		t.over = t.over && t.settled == nil // a chat ends with its own outcome
+		return nil
+	}
+	return t.sum(ctx)
+}
+
+// sum shows what the run came to.
+func (t *stream) sum(ctx context.Context) error {
+	view, err := t.config.Executor.Look(ctx, t.account, t.stateKey)
+	outcome := stands(view)
+	switch {
+	case errors.Is(err, executor.ErrUnknownRun) || err == nil && view.ID != t.run:
+		outcome = fermata.Failed{Run: t.run, Code: "superseded", Message: "another run took its state key"}
+	case err != nil:
+		return err
+	case outcome == nil:
+		return nil // it goes on already
+	}
+	return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
+}
+
+// finish ends the stream of a chat.
+func (t *stream) finish(ctx context.Context, end ended) error {
+	if err := t.catchUp(ctx); err != nil {
+		return err
+	}
+	if pending, ok := errors.AsType[*executor.PendingError](end.err); ok {
+		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{Run: pending.Run, StateKey: pending.StateKey}})
+	}
+	outcome, err := t.dress(ctx, t.account, end.outcome)
+	if err = errors.Join(end.err, err); err != nil {
+		return t.out.event("", api.EventProblem, explain(err))
+	}
+	if waiting, ok := outcome.(fermata.NeedsInput); ok {
+		for _, i := range waiting.Interrupts {
+			if err := t.out.event("", api.EventInterrupt, i); err != nil {
+				return err
+			}
+		}
+	}
+	return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
+}
+
+// sse writes server-sent events. A client that does not read is an error after a while.
+type sse struct {
+	w        http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+// open begins the answer.
+func (s *Server) open(hctx huma.Context) *sse {
+	_, w := humago.Unwrap(hctx)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	return &sse{w: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}
+}
+
+func (o *sse) comment(text string) error { return o.write([]byte(": " + text + "\n\n")) }
+
+func (o *sse) event(id, kind string, data any) error {
+	body, err := json.Marshal(data) // on one line
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 0, len(body)+len(id)+len(kind)+32)
+	if id != "" {
+		text = append(append(append(text, "id: "...), id...), '\n')
+	}
+	text = append(append(append(text, "event: "...), kind...), "\ndata: "...)
+	return o.write(append(append(text, body...), "\n\n"...))
+}
+
+func (o *sse) write(text []byte) error {
+	if err := o.control.SetWriteDeadline(time.Now().Add(o.patience)); err != nil {
+		return err
+	}
+	if _, err := o.w.Write(text); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}

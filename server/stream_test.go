@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"bufio"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// A stream without anything to say says that it is alive.
+func TestEvents_HaveAHeartbeat(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Millisecond })
+	s.chat("agent@acme", startDemo)
+	lines := bufio.NewScanner(s.follow("/api/v1/runs/demo-1/events").Body)
+	for beats := 0; beats < 3; {
+		if !lines.Scan() {
+			t.Fatal("the stream ended")
+		}
+		if lines.Text() == ": still here" {
+			beats++
+		}
+	}
+}
+
+// Whoever comes back gets what it missed, in order, each once, and nothing that it has.
+func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+	all := eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil)
+	if kinds(all) != "created asked waiting decided completed outcome" {
+		t.Fatalf("%v", all)
+	}
+	for n, last := range all[:5] {
+		if rest := eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", last.id).Body, nil); !slices.Equal(rest, all[n+1:]) {
+			t.Errorf("behind %s come %v, not %v", last.id, rest, all[n+1:])
+		}
+	}
+	for _, bad := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		if got := s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", bad); got.StatusCode != 400 {
+			t.Errorf("behind %q: %d", bad, got.StatusCode)
+		}
+	}
+}
+
+// Steps are told to those who look at that moment, and to nobody afterwards.
+func TestEvents_StepsAreToldAndNotKept(t *testing.T) {
+	s, release := held(t)
+	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
+	stream := s.follow("/api/v1/runs/held%2F1/events")
+	var seen []event
+	eventsIn(stream.Body, func(e event) bool {
+		if seen = append(seen, e); e.kind == "created" { // it is at work, and the stream is open
+			release()
+		}
+		return true
+	})
+	var steps []string
+	for _, e := range seen {
+		if e.kind == "step" {
+			steps = append(steps, e.data)
+		}
+	}
+	if len(steps) == 0 || !strings.Contains(steps[len(steps)-1], `"finished"`) || seen[len(seen)-1].kind != "outcome" {
+		t.Errorf("it saw %v", seen)
+	}
+	if again := eventsIn(s.follow("/api/v1/runs/held%2F1/events").Body, nil); kinds(again) != "created completed outcome" {
+		t.Errorf("afterwards: %v", again)
+	}
+}
+
+// A stream of a run whose state key is taken by another one ends.
+func TestEvents_EndWhenTheRunIsSuperseded(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	stream := s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", "3")
+	s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"},"supersede":true}`)
+	events := eventsIn(stream.Body, nil)
+	if kinds(events) != "withdrawn superseded outcome" || !strings.Contains(events[2].data, `"error":"superseded"`) {
+		t.Errorf("%v", events)
+	}
+}
+
+// There are places for so many streams, and what a client accepts is no way around the places of other requests.
+func TestStreams_AreLimited(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Streams = 1 })
+	s.chat("agent@acme", startDemo)
+	first := s.follow("/api/v1/runs/demo-1/events")
+	if got := s.call("agent@acme", "GET", "/api/v1/runs/demo-1/events", ""); got.status != 503 || got.header.Get("Retry-After") == "" {
+		t.Errorf("one more: %+v", got)
+	}
+	if got := s.chat("agent@acme", startDemo, "Accept", asStream); got.status != 503 {
+		t.Errorf("one more, of a chat: %+v", got)
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", asStream); got.status != 200 {
+		t.Errorf("what is no stream: %+v", got)
+	}
+	first.Body.Close()
+	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", asStream).status == 200 })
+	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {
+		t.Error(s.metrics())
+	}
+}

@@ -91,3 +91,36 @@ type Policy struct {
 	Version string          `json:"version,omitempty"`
 	Rules   json.RawMessage `json:"rules"`
 }
+
+// Remember asks for a yes to be remembered.
+type Remember struct {
+	Seconds int64           `json:"seconds" minimum:"1" maximum:"31536000" doc:"For how long. The policy may allow less."`
+	Uses    int             `json:"uses" minimum:"1" maximum:"1000000" doc:"How often it can be used."`
+	Budget  *Budget         `json:"budget,omitempty"`
+	Relax   json.RawMessage `json:"relax,omitempty" doc:"By JSON pointer, arguments that may differ: {\"/path\": {\"op\": \"prefix\", \"value\": \"s3://b/2026/\"}}. All others have to be the same."`
+}
+
+// Budget is how much all uses of a grant may come to.
+type Budget struct {
+	Of  string `json:"of" doc:"The JSON pointer of a whole number in the arguments, or cost."`
+	Max int64  `json:"max" minimum:"0"`
+}
+
+// Grant is a yes that is remembered within bounds.
+type Grant struct {
+	ID          string          `json:"id"`
+	By          string          `json:"by"`
+	Request     string          `json:"request"`
+	Tool        string          `json:"tool"`
+	Graph       string          `json:"graph,omitempty"`
+	Environment string          `json:"environment,omitempty"`
+	Requester   string          `json:"requester,omitempty"`
+	Args        json.RawMessage `json:"args" doc:"What each argument has to be."`
+	Since       time.Time       `json:"since"`
+	Until       time.Time       `json:"until"`
+	Uses        int             `json:"uses"`
+	MaxUses     int             `json:"maxUses"`
+	Spent       int64           `json:"spent,omitempty"`
+	Budget      *Budget         `json:"budget,omitempty"`
+	Revoked     *time.Time      `json:"revoked,omitempty"`
+}

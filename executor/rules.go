@@ -16,11 +16,17 @@ func (e *Executor) rules(run store.Run, d dossier) fermata.Policy {
 	if e.config.Desk.Rules == nil {
 		return nil
 	}
-	return &policy.Hook{Rules: e.config.Desk.Rules, Describe: func(ctx context.Context, _ fermata.ActionRequest, in *policy.Input) error {
-		now, err := e.store.Now(ctx)
-		e.describe(in, run, d, now)
-		return err
-	}}
+	return &policy.Hook{
+		Rules: e.config.Desk.Rules,
+		Describe: func(ctx context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+			now, err := e.store.Now(ctx)
+			e.describe(in, run, d, now)
+			return err
+		},
+		Decided: func(ctx context.Context, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+			return e.granted(ctx, run, d, in, decision)
+		},
+	}
 }
 
 // describe adds what an action does not tell of itself.
@@ -36,13 +42,7 @@ func (e *Executor) judge(c *filing, address fermata.Address, action string, args
 	if e.config.Desk.Rules == nil {
 		return nil, nil
 	}
-	set := e.config.Desk.Rules.Current()
-	if set == nil {
-		return nil, policy.ErrNoSet
-	}
-	in := policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})
-	e.describe(&in, c.run, c.dossier, c.now)
-	decision, err := set.Decide(in)
+	_, decision, err := e.weighRules(c, address, action, args)
 	return &decision, err
 }
 

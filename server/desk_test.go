@@ -32,7 +32,7 @@ rules:
   when: req.tool == "drop-table"
   then: ask
   reason: tables do not come back
-  ask: {groups: [{from: ["group:dba"]}, {from: ["group:owners"]}], editable: [""], deadline: 1h}
+  ask: {groups: [{from: ["group:dba"]}, {from: ["group:owners"]}], editable: [""], deadline: 1h, remember_max: 1h}
 `
 	startDrop = `{"graphId":"inproc:drop","stateKey":"drop-1","input":{"name":"users"}}`
 )
@@ -138,6 +138,37 @@ func TestDesk_WhatPeopleDoBesideDeciding(t *testing.T) {
 	}
 	if got := s.call("bob@other", "POST", "/api/v1/requests/"+id+"/claim", `{}`); got.status != 404 {
 		t.Errorf("I8: from another account: %+v", got)
+	}
+}
+
+func TestDesk_AYesIsRememberedAndTakenBack(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	r := s.life("bob@acme", s.questions("acme")[0].ID)
+	for _, who := range []string{"bob", "eve"} {
+		s.call(who+"@acme", "POST", "/api/v1/requests/"+r.ID+"/decision", fmt.Sprintf(`{"resumeId":"%s-1","answer":{"verb":"approve"}}`, who))
+	}
+	made := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", `{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`)
+	if made.status != 200 || made.field("tool") != "drop-table" {
+		t.Fatalf("%+v", made)
+	}
+	again := strings.Replace(startDrop, "drop-1", "drop-2", 1)
+	if got := s.chat("agent@acme", strings.Replace(again, "users", "us_old", 1)); got.field("status") != "completed" {
+		t.Errorf("within its bounds: %+v", got)
+	}
+	if got := s.call("auditor@acme", "GET", "/api/v1/grants", ""); !strings.Contains(got.body, `"uses":1`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("bob@acme", "POST", fmt.Sprintf("/api/v1/grants/%s/revoke", made.field("id")), ""); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	if got := s.chat("agent@acme", strings.Replace(startDrop, "drop-1", "drop-3", 1)); got.field("status") != "needs_input" {
+		t.Errorf("after it was taken back: %+v", got)
+	}
+	for _, bad := range []string{`{"seconds":0,"uses":1}`, `{"seconds":60,"uses":1,"relax":[1]}`, `{"seconds":60,"uses":1,"relax":{"/nothing":{"op":"any"}}}`} {
+		if got := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", bad); got.status != 400 {
+			t.Errorf("%s: %+v", bad, got)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ var mayCall = map[string][]server.Role{
 	"POST /api/v1/requests/{id}/escape":   {server.Approver},
 	"GET /api/v1/policies":                {server.Approver, server.Auditor},
 	"POST /api/v1/policies/explain":       {server.Approver, server.Auditor},
+	"POST /api/v1/requests/{id}/remember": {server.Approver},
+	"GET /api/v1/grants":                  {server.Approver, server.Auditor},
+	"POST /api/v1/grants/{id}/revoke":     {server.Approver},
 	"GET /api/v1/analytics":               {server.Approver, server.Auditor},
 	"GET /api/v1/routes":                  {server.Approver, server.Auditor},
 	"GET /api/v1/audit":                   {server.Auditor},
@@ -221,6 +224,8 @@ var foreign = map[string]string{
 	"POST /api/v1/requests/{id}/extend":   `{"until":"2030-01-01T00:00:00Z"}`,
 	"POST /api/v1/requests/{id}/escalate": `{}`,
 	"POST /api/v1/requests/{id}/escape":   `{}`,
+	"POST /api/v1/requests/{id}/remember": `{"seconds":1,"uses":1}`,
+	"POST /api/v1/grants/{id}/revoke":     "",
 	"POST /api/v1/ai/chat":                `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
 }
 

@@ -85,6 +85,7 @@ func New(config Config) (*Server, error) {
 	s.registerRuns()
 	s.registerRequests()
 	s.registerDesk()
+	s.registerGrants()
 	s.registerGraphs()
 	s.registerHealth()
 	s.registerSignIn(mux)

@@ -1,0 +1,227 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/grant"
+	"github.com/fermata-go/fermata/store"
+)
+
+// grantPaper is a yes that is remembered within bounds.
+const grantPaper store.PaperKind = "grant"
+
+// Grant is a remembered yes, and how far it is used up.
+type Grant struct {
+	grant.Grant
+	Usage    grant.Usage `json:"usage"`
+	revision int64
+}
+
+// Remember says how a yes is remembered. The rules that had it asked may allow less, or nothing.
+type Remember struct {
+	// By is who wants it: one of those who approved.
+	By      string
+	TTL     time.Duration
+	MaxUses int
+	Budget  *grant.Budget
+	// Relax lets single arguments differ, by their JSON pointers. All others have to be the same.
+	Relax map[string]grant.Constraint
+}
+
+// Remember makes a grant of a request that was approved: the same action with the same arguments, at the same place and for the same requester,
+// is allowed for a while without asking again. It returns ErrInvalid if the rules do not let it be remembered, or it was not approved by
+// whoever wants it.
+func (e *Executor) Remember(ctx context.Context, account, request string, r Remember) (Grant, error) {
+	question, err := e.Question(ctx, account, request)
+	if err != nil {
+		return Grant{}, err
+	}
+	doc, err := e.Request(ctx, account, request)
+	if err != nil {
+		return Grant{}, err
+	}
+	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
+		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
+	}
+	c := &filing{run: store.Run{Account: account, ID: question.Run, StateKey: question.StateKey, Provider: question.Provider, Graph: question.Graph}}
+	if c.dossier, err = e.dossierOf(ctx, account, question.Run); err != nil {
+		return Grant{}, err
+	}
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return Grant{}, err
+	}
+	made, err := e.narrowest(c, question, doc, r)
+	if err != nil {
+		return Grant{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	g := Grant{Grant: made}
+	scope, err := json.Marshal(made)
+	if err != nil {
+		return Grant{}, err
+	}
+	line := audit.GrantMade{Grant: g.ID, Scope: c.digest(string(scope)), Until: audit.At(g.NotAfter), Uses: int64(g.MaxUses)}
+	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person}, c.place(), line); err != nil {
+		return Grant{}, err
+	}
+	if err := e.keepGrant(c, &g); err != nil {
+		return Grant{}, err
+	}
+	return g, e.store.Amend(ctx, account, c.Beside)
+}
+
+// narrowest makes the grant, from the arguments as they were approved.
+func (e *Executor) narrowest(c *filing, question QuestionView, doc desk.Request, r Remember) (grant.Grant, error) {
+	var asked fermata.ApprovalRequest
+	if err := json.Unmarshal(question.Data, &asked); err != nil {
+		return grant.Grant{}, err
+	}
+	args := asked.Args
+	if doc.Final.Args != nil {
+		args = doc.Final.Args
+	}
+	address, err := fermata.ParseAddress(question.Address)
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	in, decision, err := e.weighRules(c, address, asked.Action, args)
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	made, err := grant.Narrowest(in, decision, grant.Terms{
+		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
+	})
+	for pointer, constraint := range r.Relax {
+		if err == nil {
+			made, err = made.Relax(pointer, constraint)
+		}
+	}
+	return made, err
+}
+
+// weighRules asks the rules about an action, and says what they were asked.
+func (e *Executor) weighRules(c *filing, address fermata.Address, action string, args json.RawMessage) (policy.Input, policy.Decision, error) {
+	set := e.Rules()
+	if set == nil {
+		return policy.Input{}, policy.Decision{}, ErrNoRules
+	}
+	in := policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})
+	e.describe(&in, c.run, c.dossier, c.now)
+	decision, err := set.Decide(in)
+	return in, decision, err
+}
+
+// keepGrant files a grant as it is now.
+func (e *Executor) keepGrant(c *filing, g *Grant) error {
+	body, err := e.sealPaper(c.run.Account, grantPaper, g.ID, g)
+	if err == nil {
+		c.Papers = append(c.Papers, store.PaperChange{Kind: grantPaper, ID: g.ID, Base: g.revision, Body: body})
+	}
+	return err
+}
+
+// Grants lists what is remembered in an account, also what has ended.
+func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) {
+	var all []Grant
+	for after := ""; ; {
+		papers, err := e.store.Papers(ctx, account, grantPaper, store.PaperFilter{After: after, Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		for _, paper := range papers {
+			g, err := e.readGrant(paper)
+			if err != nil {
+				return nil, err
+			}
+			all, after = append(all, g), paper.ID
+		}
+		if len(papers) < 1000 {
+			return all, nil
+		}
+	}
+}
+
+func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
+	g := Grant{revision: paper.Revision}
+	data, err := e.openPaper(paper)
+	if err == nil {
+		err = json.Unmarshal(data, &g)
+	}
+	return g, err
+}
+
+// Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
+func (e *Executor) Revoke(ctx context.Context, account, id, by string) error {
+	for try := 0; ; try++ {
+		err := e.revoke(ctx, account, id, by)
+		if !errors.Is(err, store.ErrStale) || try == maxTries {
+			return err
+		}
+	}
+}
+
+func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
+	paper, err := e.store.Paper(ctx, account, grantPaper, id)
+	if err != nil {
+		return err
+	}
+	g, err := e.readGrant(paper)
+	if err != nil || !g.Revoked.IsZero() {
+		return err
+	}
+	c := &filing{run: store.Run{Account: account}}
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return err
+	}
+	g.Grant = g.Grant.Revoke(c.now)
+	if err := errors.Join(c.line(audit.Actor{Principal: by, Kind: audit.Person}, audit.Place{}, audit.GrantRevoked{Grant: id}), e.keepGrant(c, &g)); err != nil {
+		return err
+	}
+	return e.store.Amend(ctx, account, c.Beside)
+}
+
+// granted lifts an ask if a grant stands for the yes. The use is counted before anything is done: after a crash in between it is counted
+// without having happened, which is the safe mistake.
+func (e *Executor) granted(ctx context.Context, run store.Run, d dossier, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+	if decision.Verdict != policy.Ask {
+		return decision, nil
+	}
+	all, err := e.Grants(ctx, run.Account)
+	if err != nil {
+		return decision, err
+	}
+	for _, g := range all {
+		use, err := g.Match(in, decision, g.Usage, in.At)
+		if err != nil {
+			continue // why not is for those who look at the grant
+		}
+		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
+		c := &filing{run: run, dossier: d, now: in.At}
+		digest, err := in.Digest()
+		if err != nil {
+			return decision, err
+		}
+		line := audit.GrantUsed{Grant: g.ID, Action: audit.Action{Name: in.Tool, Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID}}
+		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
+			return decision, err
+		}
+		switch err := e.store.Amend(ctx, run.Account, c.Beside); {
+		case errors.Is(err, store.ErrStale):
+			return e.granted(ctx, run, d, in, decision) // somebody else used it: look how far it goes now
+		case err != nil:
+			return decision, err
+		}
+		decision.Verdict, decision.Grant, decision.Need = policy.Allow, g.ID, nil
+		return decision, nil
+	}
+	return decision, nil
+}

@@ -108,7 +108,7 @@ func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, 
 		}
 		base = known.Revision
 	}
-	deadline, err := e.openRequest(c, q, *shown, base)
+	deadline, err := e.openRequest(ctx, c, q, *shown, base)
 	if shown.Timeout > 0 || deadline.Before(forever(c.now)) {
 		shown.Timeout = max(deadline.Sub(c.now), time.Nanosecond)
 	}

@@ -171,7 +171,7 @@ func (e *Executor) post(c *filing, notices []desk.Notice) error {
 func forever(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 
 // open makes a request of a question, with what it requires.
-func (e *Executor) openRequest(c *filing, q provider.Question, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
+func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Question, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	ask := desk.Ask{ID: shown.ID, Asked: desk.Asked{Kind: q.Kind, Shown: shown.Shown, Requester: c.dossier.Requester, Words: len(bytes.Fields(q.Data))}}
 	ask.Need = desk.OnePerson()
 	var routes []string
@@ -185,7 +185,7 @@ func (e *Executor) openRequest(c *filing, q provider.Question, shown store.NewIn
 		if asked.Fixed {
 			ask.Need.Editable = nil
 		}
-		if routes, err = e.demand(&ask, c, q.Address); err != nil {
+		if routes, err = e.demand(ctx, &ask, c, q.Address); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -60,7 +60,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return Grant{}, err
 	}
-	made, err := e.narrowest(c, question, doc, r)
+	made, err := e.narrowest(ctx, c, question, doc, r)
 	if err != nil {
 		return Grant{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -80,7 +80,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 }
 
 // narrowest makes the grant, from the arguments as they were approved.
-func (e *Executor) narrowest(c *filing, question QuestionView, doc desk.Request, r Remember) (grant.Grant, error) {
+func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionView, doc desk.Request, r Remember) (grant.Grant, error) {
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(question.Data, &asked); err != nil {
 		return grant.Grant{}, err
@@ -93,11 +93,11 @@ func (e *Executor) narrowest(c *filing, question QuestionView, doc desk.Request,
 	if err != nil {
 		return grant.Grant{}, err
 	}
-	in, decision, err := e.weighRules(c, address, asked.Action, args)
+	j, err := e.judge(ctx, c, address, asked.Action, args)
 	if err != nil {
 		return grant.Grant{}, err
 	}
-	made, err := grant.Narrowest(in, decision, grant.Terms{
+	made, err := grant.Narrowest(j.in, j.Decision, grant.Terms{
 		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
 	})
 	for pointer, constraint := range r.Relax {
@@ -106,18 +106,6 @@ func (e *Executor) narrowest(c *filing, question QuestionView, doc desk.Request,
 		}
 	}
 	return made, err
-}
-
-// weighRules asks the rules about an action, and says what they were asked.
-func (e *Executor) weighRules(c *filing, address fermata.Address, action string, args json.RawMessage) (policy.Input, policy.Decision, error) {
-	set := e.Rules()
-	if set == nil {
-		return policy.Input{}, policy.Decision{}, ErrNoRules
-	}
-	in := policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})
-	e.describe(&in, c.run, c.dossier, c.now)
-	decision, err := set.Decide(in)
-	return in, decision, err
 }
 
 // keepGrant files a grant as it is now.
@@ -191,11 +179,11 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 
 // granted lifts an ask if a grant stands for the yes. The use is counted before anything is done: after a crash in between it is counted
 // without having happened, which is the safe mistake.
-func (e *Executor) granted(ctx context.Context, run store.Run, d dossier, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+func (e *Executor) granted(ctx context.Context, of *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
-	all, err := e.Grants(ctx, run.Account)
+	all, err := e.Grants(ctx, of.run.Account)
 	if err != nil {
 		return decision, err
 	}
@@ -205,7 +193,7 @@ func (e *Executor) granted(ctx context.Context, run store.Run, d dossier, in pol
 			continue // why not is for those who look at the grant
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
-		c := &filing{run: run, dossier: d, now: in.At}
+		c := &filing{run: of.run, dossier: of.dossier, now: of.now}
 		digest, err := in.Digest()
 		if err != nil {
 			return decision, err
@@ -214,9 +202,9 @@ func (e *Executor) granted(ctx context.Context, run store.Run, d dossier, in pol
 		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
 			return decision, err
 		}
-		switch err := e.store.Amend(ctx, run.Account, c.Beside); {
+		switch err := e.store.Amend(ctx, of.run.Account, c.Beside); {
 		case errors.Is(err, store.ErrStale):
-			return e.granted(ctx, run, d, in, decision) // somebody else used it: look how far it goes now
+			return e.granted(ctx, of, in, decision) // somebody else used it: look how far it goes now
 		case err != nil:
 			return decision, err
 		}

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +72,48 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 		if counted["grant.made"] != 2 || counted["grant.used"] != 3 || counted["grant.revoked"] != 1 {
 			t.Errorf("%s: the log says %v", g.ID, counted)
 		}
+	})
+}
+
+// Limits hold also for actions that come at the same time.
+func TestRules_LimitsCountWhatWentAhead(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		set, err := policy.Load("policy.yaml", []byte(`
+default: allow
+rules:
+- id: three
+  when: req.tool == "drop-table"
+  limit: {max: 3, window: 1h, by: [requester]}
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h}
+`), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := office(t, s, d, func(c *executor.Config) { c.Desk.Rules = set })
+		outcomes := make(chan fermata.Outcome, 8)
+		for n := range cap(outcomes) {
+			go func() {
+				outcome, err := e.Run(t.Context(), executor.Request{
+					Account: "acme", StateKey: fmt.Sprint("drop-", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req",
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				outcomes <- outcome
+			}()
+		}
+		done := 0
+		for range cap(outcomes) {
+			if _, ok := (<-outcomes).(fermata.Completed); ok {
+				done++
+			}
+		}
+		if done != 3 || d.dropped.Load() != 3 {
+			t.Errorf("%d went ahead, %d were dropped", done, d.dropped.Load())
+		}
+		other := mustRun(t, e, executor.Request{Account: "acme", StateKey: "other", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "somebody else"})
+		completed(t, other)
 	})
 }

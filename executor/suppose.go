@@ -60,6 +60,12 @@ func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, er
 	}
 	in := policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent}
 	e.describe(&in, store.Run{Account: s.Account, Graph: s.Graph}, dossier{Requester: s.Requester}, now)
+	demands := set.Demands(in)
+	counted, err := e.count(ctx, s.Account, demands)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	in.History = counted.numbers(demands, now)
 	decision, err := set.Decide(in)
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -101,7 +101,7 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 				return err
 			}
 		}
-		if err := e.cast(c, request, w, known, decision); err != nil {
+		if err := e.cast(ctx, c, request, w, known, decision); err != nil {
 			return err
 		}
 	}
@@ -117,14 +117,14 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 }
 
 // cast is one person's word on one request.
-func (e *Executor) cast(c *filing, request Request, w word, known *requested, decision *store.Decision) error {
+func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word, known *requested, decision *store.Decision) error {
 	env := e.env(c.now)
 	if w.question != nil {
 		address, err := fermata.ParseAddress(w.asked.Address)
 		if err != nil {
 			return err
 		}
-		env.Args, env.Policy = w.question.Args, e.edited(c, address, w.question.Action)
+		env.Args, env.Policy = w.question.Args, e.edited(ctx, c, address, w.question.Action)
 	}
 	change, err := desk.Apply(known.Request, w.act(request), env)
 	if err != nil {
@@ -140,6 +140,9 @@ func (e *Executor) cast(c *filing, request Request, w word, known *requested, de
 		return nil
 	}
 	answer, err := e.settled(w, *change.Final)
+	if err == nil {
+		err = e.chargeFor(ctx, c, w, *change.Final)
+	}
 	if err == nil {
 		decision.Answers = append(decision.Answers, answer)
 	}

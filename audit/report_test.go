@@ -56,7 +56,7 @@ func TestVerify_AnEmptyLogIsNoProblem(t *testing.T) {
 
 // Somebody who can write to the database changes one record, and the tree and the head stay. All three know better together than each alone.
 func TestVerify_FindsEveryChangedByteWithItsNumber(t *testing.T) {
-	m, _, trust := signed(t, "acme", 4)
+	m, _, trust := signed(t, "acme", 3)
 	all := rows(t, m, "acme")
 	for i, raw := range all {
 		for at := range raw {

@@ -1,0 +1,269 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+)
+
+type auditCommands struct {
+	Verify    auditVerify    `cmd:"" help:"Read a log from its first record and say whether it is whole. Exit code 8 if it is not."`
+	Sign      auditSign      `cmd:"" help:"Sign a log as it is now, and print the checkpoint. Keep it where nobody can reach it who can reach the store."`
+	Prove     auditProve     `cmd:"" help:"Write a proof that a record is in the log."`
+	Check     auditCheck     `cmd:"" help:"Check a proof, with nothing but the public key."`
+	Export    auditExport    `cmd:"" help:"Write a log, to be verified elsewhere."`
+	Reconcile auditReconcile `cmd:"" help:"Compare what the log says with what runs know and what was done. Exit code 8 if something does not agree."`
+}
+
+// auditOf names the log of an account.
+type auditOf struct {
+	place
+	Account string `required:"" help:"Whose log."`
+}
+
+func (c auditOf) with(ctx context.Context, use func(*audit.Stored, store.Store) error) error {
+	return c.withStore(ctx, func(s store.Store) error { return use(audit.Over(s), s) })
+}
+
+// trusted is whose signatures count.
+type trusted struct {
+	Pub []string `help:"A public key, or a file with one: fermata audit sign prints it. Without one only the chain is verified, which whoever owns the store could have written anew." placeholder:"KEY"`
+}
+
+func (t trusted) trust() (audit.Trust, error) {
+	var keys []string
+	for _, key := range t.Pub {
+		if text, err := os.ReadFile(key); err == nil {
+			key = string(text)
+		}
+		keys = append(keys, strings.Fields(key)...)
+	}
+	return audit.Trusting(keys...)
+}
+
+type auditVerify struct {
+	auditOf
+	trusted
+	Kept []string `help:"A checkpoint that was kept elsewhere; the log must extend it." placeholder:"FILE" type:"existingfile"`
+	File string   `help:"An export, in the place of the store." placeholder:"FILE" type:"existingfile"`
+}
+
+// Run verifies a log.
+func (c *auditVerify) Run(ctx context.Context, p *program) error {
+	against := audit.Against{}
+	var err error
+	if against.Trust, err = c.trust(); err != nil {
+		return err
+	}
+	for _, name := range c.Kept {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		against.Kept = append(against.Kept, text)
+	}
+	out := p.out
+	if p.json {
+		out = io.Discard
+	}
+	tell := func(report audit.Report, err error) error {
+		if _, wrong := errors.AsType[*audit.Problem](err); wrong {
+			err = fmt.Errorf("%w: %w", errFound, err)
+		}
+		if p.json {
+			return errors.Join(p.print(report, nil), err)
+		}
+		return err
+	}
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return tell(audit.VerifyFile(file, c.Account, against, out))
+	}
+	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+		return tell(audit.Verify(ctx, log, c.Account, against, out))
+	})
+}
+
+type auditSign struct {
+	auditOf
+	Key string `required:"" help:"The file with the signing key; it is made if it is not there. Keep it apart from the store." placeholder:"FILE"`
+}
+
+// checkpointed is a checkpoint, for programs.
+type checkpointed struct {
+	Size   int64  `json:"size"`
+	Note   string `json:"note"`
+	Public string `json:"publicKey"`
+}
+
+// Run signs a log.
+func (c *auditSign) Run(ctx context.Context, p *program) error {
+	key, err := audit.MakeKey(c.Key)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+		checkpoint, err := audit.MakeCheckpoint(ctx, log, c.Account, key)
+		if err != nil {
+			return err
+		}
+		public, err := key.Verifier(checkpoint.Origin)
+		if err != nil {
+			return err
+		}
+		return p.print(checkpointed{checkpoint.Size, string(checkpoint.Note), public}, func(w io.Writer) {
+			fmt.Fprintf(p.err, "public key: %s\n", public)
+			fmt.Fprintf(w, "%s", checkpoint.Note)
+		})
+	})
+}
+
+type auditProve struct {
+	auditOf
+	trusted
+	What string `arg:"" help:"The number of a record; or the id of a request or a run, or a state key: then the last decision on it is proved."`
+}
+
+// Run writes a proof.
+func (c *auditProve) Run(ctx context.Context, p *program) error {
+	trust, err := c.trust()
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+		seq, err := strconv.ParseInt(c.What, 10, 64)
+		if err != nil {
+			if seq, err = lastWord(ctx, log, c.Account, c.What); err != nil {
+				return err
+			}
+		}
+		_, err = audit.Prove(ctx, log, c.Account, seq, trust, p.out)
+		return err
+	})
+}
+
+// lastWord is the number of the record of the last decision about something, or of the last record about it.
+func lastWord(ctx context.Context, log audit.Log, account, id string) (seq int64, err error) {
+	decided := false
+	for record, err := range audit.About(ctx, log, account, id) {
+		if err != nil {
+			return 0, err
+		}
+		_, is := record.Body.(audit.Decided)
+		if is || !decided {
+			seq, decided = record.Seq, is
+		}
+	}
+	if seq == 0 {
+		err = fmt.Errorf("%w: no record is about %q", audit.ErrNotFound, id)
+	}
+	return seq, err
+}
+
+type auditCheck struct {
+	trusted
+	Proof string `arg:"" help:"The file with the proof; - is standard input."`
+}
+
+// Run checks a proof.
+func (c *auditCheck) Run(p *program) error {
+	trust, err := c.trust()
+	if err != nil {
+		return err
+	}
+	proof, err := readAll(c.Proof)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		checked, err := audit.Check(proof, trust, io.Discard)
+		if err != nil {
+			return err
+		}
+		return p.print(map[string]any{"account": checked.Account, "seq": checked.Seq, "kind": checked.Kind, "signed": checked.Checkpoint.Size}, nil)
+	}
+	_, err = audit.Check(proof, trust, p.out)
+	return err
+}
+
+func readAll(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	return os.ReadFile(name)
+}
+
+type auditExport struct {
+	auditOf
+	Format string `help:"jsonl, which can be verified; or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`
+	From   int64  `help:"The first record." default:"1"`
+	To     int64  `help:"The last record; 0 is the end." default:"0"`
+}
+
+// Run writes a log.
+func (c *auditExport) Run(ctx context.Context, p *program) error {
+	return c.with(ctx, func(log *audit.Stored, s store.Store) error {
+		done, err := audit.Export(ctx, log, c.Account, audit.Range{From: c.From, To: c.To}, audit.Format(c.Format), p.out)
+		if err != nil {
+			return err
+		}
+		line, err := audit.Line(c.Account, audit.Actor{Principal: "operator", Kind: audit.System, Via: "cli"}, audit.Place{}, done)
+		if err == nil {
+			err = s.Amend(ctx, c.Account, store.Beside{Audit: [][]byte{line}})
+		}
+		return err
+	})
+}
+
+type auditReconcile struct {
+	auditOf
+}
+
+// finding is a place where the books do not agree, for programs.
+type finding struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Run      string `json:"run,omitempty"`
+	Request  string `json:"request,omitempty"`
+	Seq      int64  `json:"seq,omitempty"`
+	Text     string `json:"text"`
+}
+
+var errDisagree = fmt.Errorf("%w: the books do not agree", errFound)
+
+// Run compares the books.
+func (c *auditReconcile) Run(ctx context.Context, p *program) error {
+	return c.withExecutor(ctx, p, func(o *opened) error {
+		found, err := o.Reconcile(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		list := []finding{}
+		for _, f := range found {
+			list = append(list, finding{string(f.Severity), string(f.Code), f.Run, f.Interrupt, f.Seq, f.Text})
+		}
+		err = p.print(list, func(w io.Writer) {
+			for _, f := range list {
+				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, f.Text)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(w, "what the log says, what runs know and what was done agree")
+			}
+		})
+		if err == nil && len(list) > 0 {
+			err = errDisagree
+		}
+		return err
+	})
+}

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/executor"
+)
+
+// A year later: an export, a public key and a proof are enough to see that nothing was changed; and what was changed shows.
+func TestAudit_FromTheStoreToTheAuditor(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	if _, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"Ann"`)}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	audit := func(want int, args ...string) string {
+		t.Helper()
+		code, out, errs := call(t, append([]string{"audit"}, args...)...)
+		if code != want {
+			t.Fatalf("audit %s: %d, not %d\n%s%s", strings.Join(args, " "), code, want, out, errs)
+		}
+		return out
+	}
+	at := []string{"--store", url, "--account", "acme"}
+	var sealed checkpointed
+	if err := json.Unmarshal([]byte(audit(0, append([]string{"sign", "--key", filepath.Join(dir, "audit.key"), "--json"}, at...)...)), &sealed); err != nil || sealed.Size != 4 {
+		t.Fatalf("%+v, %v", sealed, err)
+	}
+	pub := filepath.Join(dir, "audit.pub")
+	if err := os.WriteFile(pub, []byte(sealed.Public+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := audit(0, append([]string{"verify", "--pub", pub}, at...)...); !strings.Contains(out, "4") {
+		t.Errorf("%s", out)
+	}
+	proof := filepath.Join(dir, "proof.json")
+	if err := os.WriteFile(proof, []byte(audit(0, append([]string{"prove", "memo-1", "--pub", pub}, at...)...)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") {
+		t.Errorf("%s", out)
+	}
+	audit(3, append([]string{"prove", "nothing", "--pub", pub}, at...)...)
+	if out := audit(0, append([]string{"reconcile"}, at...)...); !strings.Contains(out, "agree") {
+		t.Errorf("%s", out)
+	}
+
+	exported := audit(0, append([]string{"export"}, at...)...)
+	if strings.Contains(exported, "Ann") {
+		t.Errorf("I7: the log holds an answer: %s", exported)
+	}
+	file := filepath.Join(dir, "log.jsonl")
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"as it was": {exported, 0},
+		"a byte":    {strings.Replace(exported, `"principal":"ann"`, `"principal":"eve"`, 1), exitFound},
+		"a line":    {strings.Join(strings.SplitAfter(exported, "\n")[1:], ""), exitFound},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(name)
+		audit(c.want, "verify", "--account", "acme", "--file", file, "--pub", pub)
+	}
+	again := audit(0, append([]string{"export", "--format", "cloudevents"}, at...)...)
+	if n := bytes.Count([]byte(again), []byte("\n")); n != 5 || !strings.Contains(again, `"specversion":"1.0"`) || !strings.Contains(again, "audit.exported") {
+		t.Errorf("%d lines: %s", n, again)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
@@ -29,6 +30,9 @@ type Action[T any] struct {
 	Fixed bool
 	// Policy is asked beside the run's own. The stricter word counts: deny before ask before allow.
 	Policy Policy
+	// Target, if given, looks at what the action would act on, as the number of rows or a version. It is shown to the person, and looked at
+	// again when they have approved: if it is another then, they are asked again, and see both.
+	Target func(ctx context.Context, args T) (any, error)
 }
 
 // Approval is the kind of question that [Approve] asks.
@@ -49,6 +53,10 @@ type ApprovalRequest struct {
 	// Rule and Reason say why a person is asked.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Target is what the action would act on, as it is now. Before is what it was when the action was approved last: somebody is asked
+	// again because it has changed.
+	Target json.RawMessage `json:"target,omitempty"`
+	Before json.RawMessage `json:"before,omitempty"`
 }
 
 // Approved is the runtime's word that an action may be done, with the arguments that were approved. Only [Approve] makes
@@ -163,10 +171,73 @@ func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args
 
 // ask asks a person, and makes of the answer an approval or a refusal.
 func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked Approved[T], ruling Ruling) (Approved[T], error) {
+	if action.Target == nil {
+		return askOnce(ctx, place, action, asked, ruling, drift{})
+	}
+	var seen drift
+	for round := 1; ; round++ {
+		now, err := lookOnce(ctx, place, action, asked.args)
+		if err != nil {
+			return Approved[T]{}, err
+		}
+		seen = drift{now: now, before: seen.now}
+		yes, err := askOnce(ctx, place, action, asked, ruling, seen)
+		if err != nil || yes.begun() {
+			return yes, err // what was begun may itself be what has changed
+		}
+		if now, err = look(ctx, action, yes.args); err != nil {
+			return Approved[T]{}, err
+		}
+		if bytes.Equal(now, seen.now) {
+			return yes, nil
+		}
+		asked, place = yes, place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+	}
+}
+
+// drift is what an action would act on: as it is now, and as it was when it was approved last.
+type drift struct{ now, before json.RawMessage }
+
+// look looks at what an action would act on.
+func look[T any](ctx context.Context, action Action[T], args T) (json.RawMessage, error) {
+	found, err := action.Target(ctx, args)
+	if err != nil {
+		return nil, fmt.Errorf("fermata: the target of %s: %w", action.Name, err)
+	}
+	raw, err := json.Marshal(found)
+	if err == nil {
+		raw, err = strictjson.Canonical(raw)
+	}
+	if err != nil {
+		return nil, &EncodeError{What: "the target of " + action.Name, Err: err}
+	}
+	return raw, nil
+}
+
+// lookOnce looks, and remembers what it saw: the question stays the same for as long as it is open.
+func lookOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], args T) (json.RawMessage, error) {
+	if seen, ok := place.Recall(entryTarget); ok {
+		return seen, nil
+	}
+	now, err := look(ctx, action, args)
+	if err == nil {
+		err = place.Record(ctx, entryTarget, now, visit.Later)
+	}
+	return now, err
+}
+
+// begun reports whether the effect of this approval was begun.
+func (a Approved[T]) begun() bool {
+	_, begun := (&visit.Scope{Visit: a.visit}).Child(effectSegment(a.action, a.id)).Recall(entryEffect)
+	return begun
+}
+
+// askOnce asks about the action, with what it would act on.
+func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], asked Approved[T], ruling Ruling, seen drift) (Approved[T], error) {
 	var none Approved[T]
 	question := ApprovalRequest{
 		Action: asked.action, Summary: action.Summary, Args: asked.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: asked.digest,
-		Rule: ruling.Rule, Reason: ruling.Reason,
+		Rule: ruling.Rule, Reason: ruling.Reason, Target: seen.now, Before: seen.before,
 	}
 	if question.ArgsSchema == nil && !action.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()

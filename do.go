@@ -64,5 +64,6 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 const (
 	entryDone   = "do"     // a result of Do
 	entryRuling = "ruling" // what the policy said
+	entryTarget = "target" // what an action would act on
 	entryEffect = "effect" // an intent, later with its receipt
 )

@@ -147,8 +147,11 @@ type effect[T, R any] struct {
 	config   effectConfig
 }
 
-func (e *effect[T, R]) segment() string {
-	return Segment{Type: SegmentEffect, ID: e.approved.action, SubID: e.approved.id}.String()
+func (e *effect[T, R]) segment() string { return effectSegment(e.approved.action, e.approved.id) }
+
+// effectSegment is the place of the effect of an approval.
+func effectSegment(action, approval string) string {
+	return Segment{Type: SegmentEffect, ID: action, SubID: approval}.String()
 }
 
 func (e *effect[T, R]) run(ctx context.Context) (R, error) {

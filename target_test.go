@@ -1,0 +1,106 @@
+package fermata_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+)
+
+// deletes is a node that deletes rows, as many as there are when it looks.
+func deletes(rows, deleted *atomic.Int64, fail *atomic.Bool) node {
+	return func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{
+			Name: "delete", Args: "old orders",
+			Target: func(context.Context, string) (any, error) { return map[string]int64{"rows": rows.Load()}, nil },
+		})
+		if err != nil {
+			return "", err
+		}
+		return fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			n := rows.Swap(0)
+			deleted.Add(n)
+			if fail.Load() {
+				return "", errors.New("the answer was lost")
+			}
+			return fmt.Sprint("deleted ", n), nil
+		})
+	}
+}
+
+func question(t *testing.T, err error) fermata.ApprovalRequest {
+	t.Helper()
+	q, err := fermata.Approval.Question(waitsFor(t, err))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// Whoever said yes to twelve rows is asked again when there are twelve thousand.
+func TestI6_AYesHoldsForTheTargetThatWasShown(t *testing.T) {
+	var rows, deleted atomic.Int64
+	rows.Store(12)
+	r := newRun(t, deletes(&rows, &deleted, new(atomic.Bool)))
+	_, err := r.start()
+	first := question(t, err)
+	if string(first.Target) != `{"rows":12}` || first.Before != nil {
+		t.Fatalf("%s, %s", first.Target, first.Before)
+	}
+	rows.Store(12000)
+	asked := waitsFor(t, err).ID
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+	second := question(t, err)
+	if string(second.Target) != `{"rows":12000}` || string(second.Before) != `{"rows":12}` || second.Digest != first.Digest || waitsFor(t, err).ID == asked || deleted.Load() != 0 {
+		t.Fatalf("%s, %s, deleted %d", second.Target, second.Before, deleted.Load())
+	}
+	out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+	if err != nil || out != "deleted 12000" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestTarget_TheSameIsNotAskedAgain(t *testing.T) {
+	var rows, deleted atomic.Int64
+	rows.Store(12)
+	r := newRun(t, deletes(&rows, &deleted, new(atomic.Bool)))
+	_, err := r.start()
+	if out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}); err != nil || out != "deleted 12" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// An effect that was begun has changed the target itself: that is no drift, and the doubt about it is what people are asked about.
+func TestTarget_WhatWasBegunIsNotDrift(t *testing.T) {
+	var rows, deleted atomic.Int64
+	var fail atomic.Bool
+	rows.Store(12)
+	fail.Store(true)
+	r := newRun(t, deletes(&rows, &deleted, &fail))
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil {
+		t.Fatalf("the effect failed, and: %v", err)
+	}
+	_, err = r.resume()
+	if q, err := fermata.InDoubt.Question(waitsFor(t, err)); err != nil || q.Action != "delete" {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if deleted.Load() != 12 {
+		t.Errorf("deleted %d", deleted.Load())
+	}
+}
+
+func TestTarget_ThatCannotBeLookedAtLetsNothingThrough(t *testing.T) {
+	down := errors.New("the database is down")
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		_, err := fermata.Approve(ctx, fermata.Action[string]{Name: "delete", Args: "x", Target: func(context.Context, string) (any, error) { return nil, down }})
+		return "", err
+	})
+	if _, err := r.start(); !errors.Is(err, down) {
+		t.Errorf("%v", err)
+	}
+}

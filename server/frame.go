@@ -158,17 +158,13 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// body limits what is read. Once it is read, or there is nothing to read, the client may be silent for as long as it likes: the deadlines for
-// reading are for those who do not finish their request.
+// body limits what is read, and how long that may take. Once everything is read, net/http lifts the deadline: who waits for an outcome, or follows
+// a run, may be silent for as long as it likes.
 func (s *Server) body(w *seenWriter, r *http.Request) io.ReadCloser {
-	if r.Body == nil || r.Body == http.NoBody {
-		_ = w.control.SetReadDeadline(time.Time{})
-		return r.Body
-	}
 	return &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), control: w.control, limit: s.config.Limits.Sending}
 }
 
-// timedBody gives a client so much time for the whole of it.
+// timedBody gives a client so much time for the whole of it, from the first look on.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -181,11 +177,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.begun = true
 		_ = b.control.SetReadDeadline(time.Now().Add(b.limit))
 	}
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
+	return b.ReadCloser.Read(p)
 }
 
 // writeProblem answers outside of the operations.

@@ -92,7 +92,20 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 	if err != nil {
 		return nil, explain(err)
 	}
-	return paged(list, pageSize(in.Limit), requestOf, func(q executor.QuestionView) any { return store.AskedPlace{Created: q.Created, ID: q.ID} })
+	lives := make(map[string]api.Request, len(list))
+	for _, q := range list {
+		if lives[q.ID], err = s.withLife(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	brief := func(q executor.QuestionView) api.Request {
+		r := lives[q.ID]
+		if r.Life != nil {
+			r.Life.History, r.Life.Comments, r.Life.Questions = nil, nil, nil
+		}
+		return r
+	}
+	return paged(list, pageSize(in.Limit), brief, func(q executor.QuestionView) any { return store.AskedPlace{Created: q.Created, ID: q.ID} })
 }
 
 func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutput, error) {

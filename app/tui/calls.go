@@ -1,0 +1,112 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// calls are what the model does outside of itself. Each returns at once; what comes of it is a message.
+type calls struct {
+	poll  func(ask question) tea.Cmd                              // → polled
+	send  func(id string, decide api.Decide) tea.Cmd              // → sent
+	act   func(id, act string, body api.Act, name string) tea.Cmd // → sent
+	later func(after time.Duration, msg tea.Msg) tea.Cmd          // → msg
+}
+
+// question is what the inbox wants to know: the list, and what became of the request on the screen; once also for whom it is.
+type question struct {
+	number int
+	open   string
+	me     bool
+}
+
+// polled is what the server says now.
+type polled struct {
+	number int // of the question, so that a late answer can be told from the newest
+	items  []api.Request
+	more   bool
+	me     *api.Me // if it was asked for
+	// open is the request on the screen, or why there is none. The list knows less of it.
+	open    *api.Request
+	openErr error
+	err     error
+}
+
+// sent is what came of a decision, or of an act.
+type sent struct {
+	resumeID string // the name under which it was sent; that of an act is known here only
+	outcome  fermata.Outcome
+	err      error
+}
+
+type (
+	pollDue struct{ number int }
+	second  struct{}
+)
+
+const (
+	pollPatience = 15 * time.Second
+	sendPatience = 90 * time.Second // the server waits a while for the outcome
+)
+
+func newCalls(ctx context.Context, config Config) calls {
+	return calls{
+		poll: func(ask question) tea.Cmd {
+			return func() tea.Msg {
+				ctx, cancel := context.WithTimeout(ctx, pollPatience)
+				defer cancel()
+				return look(ctx, config, ask)
+			}
+		},
+		send: func(id string, decide api.Decide) tea.Cmd {
+			return func() tea.Msg {
+				ctx, cancel := context.WithTimeout(ctx, sendPatience)
+				defer cancel()
+				outcome, err := config.Server.Decide(ctx, id, decide)
+				return sent{resumeID: decide.ResumeID, outcome: outcome, err: err}
+			}
+		},
+		act: func(id, act string, body api.Act, name string) tea.Cmd {
+			return func() tea.Msg {
+				ctx, cancel := context.WithTimeout(ctx, sendPatience)
+				defer cancel()
+				_, err := config.Server.Act(ctx, id, act, body)
+				return sent{resumeID: name, err: err}
+			}
+		},
+		later: func(after time.Duration, msg tea.Msg) tea.Cmd {
+			return tea.Tick(after, func(time.Time) tea.Msg { return msg })
+		},
+	}
+}
+
+// look asks for the list, and for the request on the screen.
+func look(ctx context.Context, config Config, ask question) polled {
+	page, err := config.Server.Requests(ctx, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
+	said := polled{number: ask.number, items: page.Items, more: page.Next != "", err: err}
+	if err == nil && ask.me {
+		if me, err := config.Server.Me(ctx); err == nil { // or it is only not shown
+			said.me = &me
+		}
+	}
+	if err != nil || ask.open == "" {
+		return said
+	}
+	r, err := config.Server.Request(ctx, ask.open)
+	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status == http.StatusNotFound {
+		said.openErr = err
+	} else if err != nil {
+		said.err = err
+	} else {
+		said.open = &r
+	}
+	return said
+}

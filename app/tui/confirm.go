@@ -1,0 +1,273 @@
+package tui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// confirmScreen shows exactly what will be sent, and sends it:
+//
+//	asking ──y──▶ sending ──▶ (recorded or refused: the screen closes)
+//	                 ▲  │
+//	                 y  ▼ no answer
+//	               unknown
+type confirmScreen struct {
+	d      *detailScreen
+	form   *formScreen // where it came from; nil if there was none
+	o      offer
+	decide api.Decide
+	state  confirmState
+	scroll scroller
+}
+
+type confirmState uint8
+
+const (
+	asking confirmState = iota
+	sending
+	unknown // nobody knows whether it arrived; sent again with the same id it counts once
+)
+
+// yes confirms. It is no verb's key, so no key that is held down or pressed twice decides anything.
+const yes = "y"
+
+func (m *model) confirm(d *detailScreen, form *formScreen, o offer, said json.RawMessage) *confirmScreen {
+	return &confirmScreen{d: d, form: form, o: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: said, Shown: d.r.Shown}}
+}
+
+func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	switch name := k.String(); {
+	case c.scroll.key(name):
+	case name == yes && c.state != sending && (c.d.frozen == "" || c.state == unknown):
+		c.state = sending
+		return c.send(m)
+	case (name == "esc" || name == "n") && c.state != sending:
+		m.pop()
+	}
+	return nil
+}
+
+func (c *confirmScreen) send(m *model) tea.Cmd {
+	if c.o.act == "" {
+		return m.calls.send(c.d.r.ID, c.decide)
+	}
+	var body api.Act
+	if err := json.Unmarshal(c.decide.Answer, &body); err != nil { // it was written here
+		return nil
+	}
+	return m.calls.act(c.d.r.ID, c.o.act, body, c.decide.ResumeID)
+}
+
+func (c *confirmScreen) paste(*model, string) {}
+
+func (c *confirmScreen) title(*model) []cell {
+	return append(own(verbs[c.o.verb].title+"? ", strong), cells(summaryOf(c.d.r), oneLine, normal)...)
+}
+
+func (c *confirmScreen) hints(*model) []hint {
+	back := hint{"esc", "no, back"}
+	switch {
+	case c.state == sending:
+		return []hint{{"…", "sending"}}
+	case c.state == unknown:
+		return []hint{{yes, "send again, counts once"}, back}
+	case c.d.frozen != "":
+		return []hint{back}
+	}
+	hints := []hint{{yes, "yes, " + verbs[c.o.verb].label}, back}
+	if n := c.scroll.more(); n > 0 {
+		hints = append(hints, hint{"j", count(n, "more line")})
+	}
+	return hints
+}
+
+func (c *confirmScreen) body(m *model, width, height int) []string {
+	s := &sheet{width: width, unfold: true}
+	for _, text := range c.warnings() {
+		s.add(own("! ", strong), spaces(2), own(text, strong))
+	}
+	if len(s.lines) > 0 {
+		s.blank()
+	}
+	c.approves(s)
+	c.changes(s)
+	s.heading("This will be sent")
+	s.json(c.decide.Answer, 2)
+	s.blank()
+	if m.me != "" {
+		s.row("as", m.me)
+	}
+	s.row("request", c.d.r.ID)
+	s.row("run", c.d.r.StateKey)
+	if c.o.act == "" { // an act is on the request, whatever it shows
+		s.row("digest", c.decide.Shown)
+		s.row("decision", c.decide.ResumeID)
+	}
+	return c.scroll.show(s.lines, height)
+}
+
+// warnings are what somebody who is sure should know.
+func (c *confirmScreen) warnings() (texts []string) {
+	if c.d.frozen != "" {
+		texts = append(texts, c.d.frozen)
+	}
+	if c.state == unknown {
+		texts = append(texts, "The server did not answer. Nobody knows whether the decision was recorded. Sent again, it counts once.")
+	}
+	if !c.d.isSeen() {
+		texts = append(texts, "You have not seen all of the request: there is more further down.")
+	}
+	if c.d.folded() > 0 {
+		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", count(c.d.folded(), "value")))
+	}
+	if asked, ok := approvalOf(c.d.r); ok && !isNamedRight(asked) {
+		texts = append(texts, "The action's digest is not that of the arguments.")
+	}
+	return texts
+}
+
+// approves repeats what a yes would let happen.
+func (c *confirmScreen) approves(s *sheet) {
+	asked, ok := approvalOf(c.d.r)
+	if !ok || c.o.verb != approve {
+		return
+	}
+	s.add(nil, nil, append(own("If you say yes, this happens: ", normal), cells(asked.Action, oneLine, strong)...))
+	if args := argsOf(c.d.r); args != nil {
+		s.unfold = c.d.unfold
+		s.json(args, 2)
+		s.unfold = true
+	}
+	s.blank()
+}
+
+// changes lists which arguments were edited, and how the action is named with them.
+func (c *confirmScreen) changes(s *sheet) {
+	if c.o.verb != approveEdited || c.form == nil {
+		return
+	}
+	s.heading("Edited")
+	for _, f := range c.form.fields {
+		if !f.isTouched() {
+			continue
+		}
+		value, err := f.value()
+		s.add(spaces(2), spaces(2), append(cells(f.name, oneLine, strong), own(":", normal)...))
+		s.change("was", f.before)
+		if err == nil {
+			s.change("is", value)
+		}
+	}
+	asked, _ := approvalOf(c.d.r)
+	var decision fermata.Decision
+	if json.Unmarshal(c.decide.Answer, &decision) == nil {
+		if digest, err := asked.Approves(decision); err == nil {
+			s.row("action", digest)
+		}
+	}
+	s.blank()
+}
+
+func (s *sheet) change(label string, value json.RawMessage) {
+	front := own(fmt.Sprintf("    %-5s", label), faint)
+	if value == nil {
+		s.add(front, nil, own("not there", faint))
+		return
+	}
+	n, err := parse(value)
+	if err != nil {
+		n = node{kind: textual, text: string(value)}
+	}
+	s.value(front, spaces(9), n)
+}
+
+// settle takes what came of a decision.
+func (m *model) settle(result sent) tea.Cmd {
+	i := slices.IndexFunc(m.above, func(s screen) bool {
+		c, ok := s.(*confirmScreen)
+		return ok && c.decide.ResumeID == result.resumeID && c.state == sending
+	})
+	if i < 0 {
+		return nil
+	}
+	c := m.above[i].(*confirmScreen)
+	if c.o.act != "" {
+		return m.settleAct(i, c, result.err)
+	}
+	if result.err == nil || errors.Is(result.err, client.ErrPending) {
+		m.forget(c.d.r.ID)
+		m.above = nil
+		text, settled := outcomeText(result.outcome, c.d.r)
+		m.notice = notice{text: verbs[c.o.verb].done + ". " + text}
+		if settled {
+			m.list.markGone(c.d.r.ID, m.now)
+		}
+		return m.poll()
+	}
+	refusal, final := explain(result.err, m.now)
+	if !final {
+		c.state = unknown
+		return m.poll()
+	}
+	m.above = m.above[:i] // back to the form or the request
+	if c.form != nil && !refusal.freezes {
+		c.form.err = refusal.text
+		return m.poll()
+	}
+	m.notice = notice{text: refusal.text, bad: true}
+	if refusal.freezes {
+		c.d.frozen = refusal.text
+	}
+	return m.poll()
+}
+
+// settleAct takes what came of an act. The request is open as before, and what was typed for a decision stays.
+func (m *model) settleAct(i int, c *confirmScreen, err error) tea.Cmd {
+	m.above = m.above[:i]
+	refusal, final := explain(err, m.now)
+	switch {
+	case err == nil:
+		maps.DeleteFunc(m.drafts, func(_ draftKey, form *formScreen) bool { return form == c.form })
+		m.above = m.above[:i-1]
+		m.notice = notice{text: verbs[c.o.verb].done + ": the next step of its route is taken. The request is still open."}
+	case final:
+		m.notice = notice{text: refusal.text, bad: true}
+	default:
+		m.notice = notice{text: "The server did not answer. Nobody knows whether it was done: look at the request before you repeat it.", bad: true}
+	}
+	return m.poll()
+}
+
+// forget drops what was typed for a request that is decided.
+func (m *model) forget(id string) {
+	for key := range m.drafts {
+		if key.id == id {
+			delete(m.drafts, key)
+		}
+	}
+}
+
+// outcomeText says how far the run has come, and whether the request is settled: others may have to agree, too.
+func outcomeText(outcome fermata.Outcome, r api.Request) (text string, settled bool) {
+	switch o := outcome.(type) {
+	case fermata.Completed:
+		return r.StateKey + " is completed: " + first(o.Content, string(o.Output)), true
+	case fermata.Failed:
+		return r.StateKey + " failed: " + o.Code + ": " + o.Message, true
+	case fermata.NeedsInput:
+		if slices.ContainsFunc(o.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == r.ID }) {
+			return "Your word counts; others have to agree before " + r.StateKey + " goes on.", false
+		}
+		return r.StateKey + " goes on, and waits for " + count(len(o.Interrupts), "answer") + ".", true
+	}
+	return "It is recorded; " + r.StateKey + " is under way.", true
+}

@@ -1,0 +1,201 @@
+package tui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+func TestDetail_AChangeFreezesTheButtons(t *testing.T) {
+	decided := dropUsers()
+	decided.State, decided.Decision = "decided", &api.Decision{Verdict: "reject", By: "bob", Source: "person", Via: "slack", At: start.Add(-time.Minute), Answer: json.RawMessage(`{"verb":"reject","reason":"no way"}`)}
+	expired := dropUsers()
+	expired.State, expired.Decision = "decided", &api.Decision{Verdict: "expire", Source: "clock", At: start}
+	withdrawn := dropUsers()
+	withdrawn.State = "withdrawn"
+	changed := dropUsers()
+	changed.Shown, changed.Data = strings.Repeat("b", 64), json.RawMessage(strings.ReplaceAll(string(changed.Data), "users", "orders"))
+	for name, test := range map[string]struct {
+		now   api.Request
+		says  string
+		after string
+	}{
+		"decided":   {decided, "Decided already: reject by bob at 03:11:44.", "no way"},
+		"expired":   {expired, "Nobody answered in time: it expired at 03:12:44.", "clock"},
+		"withdrawn": {withdrawn, "It is withdrawn: the run no longer asks this.", "drop-table"},
+		"changed":   {changed, "The question has changed since you opened it.", `name: "orders"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, before := range [][]string{{}, {"a"}} { // on the request and on the last question
+				b := newBench(t, 80, 24, dropUsers())
+				b.keys("enter")
+				b.keys(before...)
+				b.tell(polled{number: b.m.number, open: &test.now})
+				b.sees(test.says, `name: "users"`)
+				b.keys("a", "y")
+				if len(b.sends) != 0 {
+					t.Fatal("a decision on what is no longer so was sent")
+				}
+				b.keys("esc")
+			}
+			b := newBench(t, 80, 24, dropUsers())
+			b.keys("enter")
+			b.tell(polled{number: b.m.number, open: &test.now})
+			b.seesNot("[a] approve")
+			b.keys("u")
+			b.sees(test.after)
+		})
+	}
+}
+
+func TestDetail_ALaterDeadlineIsNoChange(t *testing.T) {
+	later := dropUsers()
+	deadline := start.Add(72 * time.Hour)
+	later.Deadline = &deadline
+	b := newBench(t, 80, 24, dropUsers())
+	b.keys("enter")
+	b.poll(later)
+	b.sees("3d 0h left", "[a] approve")
+}
+
+func TestDetail_WhatTheServerNoLongerKnowsIsFrozen(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers())
+	b.keys("enter")
+	b.tell(polled{number: b.m.number, openErr: &api.Problem{Status: 404, Code: "not_found"}})
+	b.sees("The server no longer knows this request.")
+	b.seesNot("[a] approve")
+}
+
+func TestDetail_TheCountdownRuns(t *testing.T) {
+	b := newBench(t, 80, 24, refund())
+	b.keys("enter")
+	b.sees("! 9m 03s left")
+	b.wait(9 * time.Minute)
+	b.sees("! 3s left")
+	b.wait(3 * time.Second)
+	b.sees("! overdue")
+}
+
+// Long values are folded with their exact length, and whoever decides without having seen them is told.
+func TestDetail_LongValuesAreFolded(t *testing.T) {
+	r := review()
+	body := strings.Repeat("ä", 700) + "the end"
+	var lines, items []string
+	for i := range 20 {
+		lines = append(lines, fmt.Sprintf("line %d", i))
+	}
+	for i := range 100 {
+		items = append(items, fmt.Sprint(i))
+	}
+	text, _ := json.Marshal(strings.Join(lines, "\n"))
+	r.Data = json.RawMessage(`{"body":"` + body + `","lines":` + string(text) + `,"items":[` + strings.Join(items, ",") + `]}`)
+	b := newBench(t, 80, 200, r)
+	b.keys("enter")
+	b.sees("[… 407 more of 707 characters, 1407 bytes: o shows all]", "text, 20 lines, 149 characters", "[… 12 more lines: o shows all]", "[… 70 more of 100 items: o shows all]")
+	b.seesNot("the end", "line 19", "- 99")
+	b.keys("a")
+	b.sees("You have not seen all of the request: 3 values folded")
+	b.keys("esc", "o")
+	b.sees("the end", "line 19", "- 99")
+	b.keys("a")
+	b.seesNot("You have not seen")
+}
+
+func TestDetail_WhoeverHasNotScrolledIsTold(t *testing.T) {
+	r := review()
+	var lines []string
+	for i := range 14 {
+		lines = append(lines, fmt.Sprintf("line %d", i))
+	}
+	r.Data, _ = json.Marshal(map[string]string{"a": strings.Join(lines, "\n"), "b": strings.Join(lines, "\n")})
+	b := newBench(t, 80, 24, r)
+	b.keys("enter", "a")
+	b.sees("You have not seen all of the request: there is more further down.")
+	b.keys("esc", "G", "a")
+	b.seesNot("You have not seen")
+}
+
+func TestDetail_AWrongDigestIsSaid(t *testing.T) {
+	asked := approval("drop-table", "", `{"name":"users"}`)
+	asked.Args = json.RawMessage(`{"name":"orders"}`)
+	b := newBench(t, 80, 24, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
+	b.keys("enter")
+	b.sees("The action's digest is not that of these arguments.")
+	b.keys("a")
+	b.sees("The action's digest is not that of the arguments.")
+}
+
+// Numbers, the order of members and members that come twice are shown as they were sent.
+func TestDetail_ShowsJSONAsItIs(t *testing.T) {
+	r := review()
+	r.Data = json.RawMessage(`{"z":1.10,"a":12345678901234567890123,"a":-0.0,"e":1E400,"n":null,"t":true,"o":{},"l":[],"deep":[[1,{"x y":"\"q\"\\"}]]}`)
+	b := newBench(t, 80, 40, r)
+	b.keys("enter")
+	want := "  z: 1.10\n  a: 12345678901234567890123\n  a: -0.0\n  e: 1E400\n  n: null\n  t: true\n  o: {}\n  l: []\n  deep:\n    - - 1\n      - \"x y\": \"\\\"q\\\"\\\\\"\n"
+	b.sees(want)
+}
+
+// What others did with a request is shown, and changes nothing of what is decided on.
+func TestDetail_TellsWhatOthersDid(t *testing.T) {
+	r := dropUsers()
+	r.Life = &api.Life{Revision: 3, Requester: "deploy-bot", Risk: 70, Rules: []string{"big-tables", "prod"}, Reason: "it is production", MinAuth: "mfa", Progress: "1 of 2, needs 1 × dba", Claim: &api.Mark{By: "carl", At: start},
+		Votes: []api.Vote{{Mark: api.Mark{By: "bob", At: start}, Verb: "approve", Reason: "fine"}}, Comments: []api.Note{{Mark: api.Mark{By: "bob", At: start}, Text: "careful\x1b[2J"}},
+		Questions: []api.Question{{Note: api.Note{Mark: api.Mark{By: "bob", At: start}, Text: "why now?"}, Answer: &api.Note{Mark: api.Mark{By: "bot", At: start}, Text: "disk full"}}}}
+	b := newBench(t, 110, 40, r)
+	b.sees("drop-users · inproc:drop-table · deploy-bot · 1 of 2, needs 1 × dba")
+	b.keys("enter")
+	b.sees("from     deploy-bot", "risk     70", "rules    big-tables, prod", "because  it is production", "sign-in  mfa", "agreed   1 of 2, needs 1 × dba", "vote     bob at 03:12:44: approve fine", `comment  bob at 03:12:44: careful\u001b[2J`, "question bob at 03:12:44: why now?", "reply    bot at 03:12:44: disk full", "claimed  carl")
+	b.seesNot("updated")
+	life := *r.Life
+	life.Revision, life.Progress = 4, "2 of 3"
+	r.Life = &life
+	b.poll(r)
+	b.sees("updated 03:12:44", "agreed   2 of 3", "[a] approve")
+}
+
+// A yes after somebody's edit approves the edit: it is what is shown first, and again before anything is sent.
+func TestI6_AnEditOfSomebodyElseIsWhatIsApproved(t *testing.T) {
+	edited := refund()
+	edited.Shown = strings.Repeat("e", 64)
+	edited.Life = &api.Life{Revision: 2, Edit: &api.Edit{Mark: api.Mark{By: "bob", At: start}, Args: json.RawMessage(`{"order":9007199254740993,"amount":7.00}`)}}
+	b := newBench(t, 90, 40, refund())
+	b.keys("enter")
+	b.poll(edited)
+	b.sees("The question has changed")
+	b.keys("a", "y")
+	if len(b.sends) != 0 {
+		t.Fatal("a decision on what is no longer so was sent")
+	}
+	b.keys("u")
+	b.sees("Arguments as bob edited them: these will be used", "amount: 7.00", "Arguments as asked for", "amount: 120.50")
+	b.keys("a")
+	b.sees("amount: 7.00")
+	b.seesNot("120.50")
+	b.keys("y")
+	if b.sends[0].Shown != edited.Shown {
+		t.Errorf("%+v", b.sends[0])
+	}
+}
+
+// The list may know less than the server does: nothing is decided on what the list says.
+func TestDetail_ButtonsComeWithTheServersWord(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers())
+	b.tell(named["enter"])
+	b.sees("asking the server")
+	b.seesNot("[a] approve")
+	b.keys("a", "y")
+	if len(b.sends) != 0 {
+		t.Errorf("%+v", b.sends)
+	}
+	edited := dropUsers()
+	edited.Shown = strings.Repeat("e", 64)
+	b.tell(polled{number: b.m.number, items: []api.Request{dropUsers()}, open: &edited})
+	b.keys("a", "y")
+	if len(b.sends) != 1 || b.sends[0].Shown != edited.Shown {
+		t.Errorf("%+v", b.sends)
+	}
+}

@@ -1,0 +1,290 @@
+package tui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// formScreen asks for what a verb needs: a reason, other arguments, or a whole answer. It outlives its place on the screen: what was typed is
+// there again when the same verb is chosen for the same request.
+type formScreen struct {
+	d      *detailScreen
+	o      offer
+	fields []*field
+	focus  int
+	scroll scroller
+	peek   int // how far the person looks below the fields, at what is asked
+	err    string
+}
+
+type draftKey struct {
+	id     string
+	shown  string
+	schema string
+	verb   verb
+}
+
+// begin begins a decision: with a form if the verb needs one, else with the question whether the person is sure.
+func (m *model) begin(d *detailScreen, o offer) {
+	if !o.needsForm() && shapeOf(d.r.AnswerSchema).check(writeObject(o.base)) == nil {
+		m.push(m.confirm(d, nil, o, writeObject(o.base)))
+		return
+	}
+	key := draftKey{d.r.ID, d.r.Shown, string(d.r.AnswerSchema), o.verb}
+	form, ok := m.drafts[key]
+	if !ok {
+		form = &formScreen{fields: fieldsOf(d, o)}
+		m.drafts[key] = form
+	}
+	form.d, form.o, form.err = d, o, ""
+	m.push(form)
+}
+
+// needsForm reports whether there is something to ask beside the verb.
+func (o offer) needsForm() bool { return o.verb == answer || o.verb == approveEdited || o.reason != "" }
+
+// fieldsOf makes the fields of a form.
+func fieldsOf(d *detailScreen, o offer) []*field {
+	s := shapeOf(d.r.AnswerSchema)
+	switch {
+	case o.act != "":
+		return []*field{{name: o.reason, kind: textField, required: true, pick: unset}}
+	case o.verb == approveEdited:
+		asked, _ := approvalOf(d.r)
+		return argFields(shapeOf(asked.ArgsSchema), argsOf(d.r))
+	case o.reason != "" && s.check(writeObject(append(o.base[:len(o.base):len(o.base)], rawMember{o.reason, json.RawMessage(`"x"`)}))) == nil:
+		f := s.field(o.reason, s.property(o.reason))
+		f.required = true
+		return []*field{f}
+	}
+	fields := s.fields()
+	for _, f := range fields { // an approve that needs more than the word
+		if value := get(o.base, f.name); value != nil {
+			f.begin(value)
+		}
+	}
+	return fields
+}
+
+// argFields are the fields for arguments that there are already. Whatever the schema does not know is a field for JSON.
+func argFields(s shape, args json.RawMessage) []*field {
+	members, isObject := rawMembers(args)
+	if !isObject || len(s.properties) == 0 && len(members) == 0 {
+		f := s.wholeField()
+		f.begin(args)
+		return []*field{f}
+	}
+	var fields []*field
+	if len(s.properties) > 0 {
+		fields = s.fields()
+	}
+	for _, m := range members {
+		if s.property(m.name) == nil {
+			fields = append(fields, &field{name: m.name, kind: rawField, pick: unset, shape: s})
+		}
+	}
+	for _, f := range fields {
+		if value := get(members, f.name); value != nil {
+			f.begin(value)
+		}
+	}
+	return fields
+}
+
+// peekBy is how many lines a look further down is.
+const peekBy = 5
+
+func (f *formScreen) isTouched() bool {
+	for _, field := range f.fields {
+		if field.isTouched() {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *formScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	switch name {
+	case "pgdown":
+		f.peek += peekBy
+		return nil
+	case "pgup":
+		f.peek = max(f.peek-peekBy, 0)
+		return nil
+	}
+	f.peek = 0
+	switch name {
+	case "esc":
+		m.pop()
+	case "ctrl+s":
+		f.review(m)
+	case "enter":
+		if f.focus == len(f.fields)-1 {
+			f.review(m)
+		} else {
+			f.focus++
+		}
+	case "tab":
+		f.move(1)
+	case "shift+tab":
+		f.move(-1)
+	default:
+		f.typed(k)
+	}
+	return nil
+}
+
+func (f *formScreen) typed(k tea.KeyPressMsg) {
+	field := f.fields[f.focus]
+	before := field.state()
+	handled := field.key(k)
+	if field.state() != before {
+		field.err, f.err = "", ""
+	}
+	switch name := k.String(); {
+	case handled:
+	case name == "down":
+		f.move(1)
+	case name == "up":
+		f.move(-1)
+	}
+}
+
+func (f *formScreen) move(by int) { f.focus = (f.focus + by + len(f.fields)) % len(f.fields) }
+
+func (f *formScreen) paste(_ *model, text string) {
+	if field := f.fields[f.focus]; field.kind != choiceField {
+		field.edit.insert(text)
+		field.err, f.err = "", ""
+	}
+}
+
+// review goes on to the question whether the person is sure, if what they typed fits.
+func (f *formScreen) review(m *model) {
+	value, ok := f.read()
+	if !ok || f.d.frozen != "" {
+		return
+	}
+	for _, o := range f.d.offers(m) { // the word may hold the time
+		if o.verb == f.o.verb {
+			f.o = o
+		}
+	}
+	said, err := f.say(value)
+	if err == nil && f.o.act == "" {
+		err = shapeOf(f.d.r.AnswerSchema).check(said)
+	}
+	if err != nil {
+		f.err = err.Error()
+		return
+	}
+	m.push(m.confirm(f.d, f, f.o, said))
+}
+
+// read reads all fields, and goes to the first with a mistake.
+func (f *formScreen) read() (members []rawMember, ok bool) {
+	f.err, ok = "", true
+	for i, field := range f.fields {
+		value, err := field.value()
+		field.err = ""
+		if err != nil {
+			field.err = err.Error()
+			if ok {
+				f.focus = i
+			}
+			ok = false
+		}
+		if value != nil {
+			members = append(members, rawMember{field.name, value})
+		}
+	}
+	return members, ok
+}
+
+// say makes an answer of what the fields hold.
+func (f *formScreen) say(values []rawMember) (json.RawMessage, error) {
+	whole := len(f.fields) == 1 && f.fields[0].whole
+	switch {
+	case f.o.verb == approveEdited:
+		args := writeObject(values)
+		if whole {
+			args = values[0].value
+		}
+		asked, _ := approvalOf(f.d.r)
+		if !f.isTouched() {
+			return nil, fmt.Errorf("nothing is edited: go back and use %s", verbs[approve].label)
+		}
+		return writeObject(append(f.o.base[:len(f.o.base):len(f.o.base)], rawMember{"args", args})), fits(asked.ArgsSchema, args)
+	case whole:
+		return values[0].value, nil
+	case len(f.fields) == 1 && f.fields[0].name == f.o.reason:
+		if strings.TrimSpace(f.fields[0].edit.value()) == "" {
+			f.fields[0].err = "this must be filled in"
+			return nil, fmt.Errorf("say why")
+		}
+		if f.o.act != "" {
+			return writeObject([]rawMember{{"text", values[0].value}}), nil
+		}
+		return writeObject(append(f.o.base[:len(f.o.base):len(f.o.base)], values...)), nil
+	}
+	return writeObject(values), nil
+}
+
+func (f *formScreen) title(m *model) []cell {
+	return append(own("‹ "+verbs[f.o.verb].title+" ", strong), cells(summaryOf(f.d.r), oneLine, normal)...)
+}
+
+func (f *formScreen) hints(*model) []hint {
+	hints := []hint{{"^s", "go on"}}
+	if f.focus == len(f.fields)-1 {
+		hints[0].key = "↵"
+	}
+	if len(f.fields) > 1 {
+		hints = append(hints, hint{"tab", "next"})
+	}
+	if f.fields[f.focus].kind == choiceField {
+		hints = append(hints, hint{"←/→", "choose"})
+	} else {
+		hints = append(hints, hint{"alt+↵", "new line"})
+	}
+	if f.scroll.more() > 0 || f.peek > 0 {
+		hints = append(hints, hint{"pgup/dn", "scroll"})
+	}
+	return append(hints, hint{"esc", "back (text is kept)"})
+}
+
+func (f *formScreen) body(_ *model, width, height int) []string {
+	s := &sheet{width: width}
+	if f.d.frozen != "" {
+		s.add(own("! ", strong), spaces(2), own(f.d.frozen+" This can no longer be sent; your text is kept.", strong))
+		s.blank()
+	}
+	if f.err != "" {
+		s.add(own("! ", strong), spaces(2), cells(f.err, oneLine, strong))
+		s.blank()
+	}
+	from, to := 0, 0
+	for i, field := range f.fields {
+		start := len(s.lines)
+		field.view(s, i == f.focus)
+		if i == f.focus {
+			from, to = start, len(s.lines)
+		}
+		s.blank()
+	}
+	s.add(nil, nil, own(strings.Repeat("╌", width), faint))
+	f.d.question(s)
+	// The field that is typed in is always on the screen, with the note above if there is room.
+	if to <= height {
+		f.scroll.top = 0
+	} else {
+		f.scroll.top = min(max(f.scroll.top, to-height), from)
+	}
+	f.peek = min(f.peek, max(len(s.lines)-height-f.scroll.top, 0))
+	f.scroll.top += f.peek
+	return f.scroll.show(s.lines, height)
+}

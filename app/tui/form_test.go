@@ -1,0 +1,160 @@
+package tui
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A form is made of the schema of the answer: which field each property gets, and what becomes of what is typed there.
+func TestForm_FieldsByType(t *testing.T) {
+	for _, test := range []struct{ name, schema, typed, want, complaint string }{
+		{"text", `{"type":"string"}`, "hello", `"hello"`, ""},
+		{"text with quotes", `{"type":"string"}`, `say "hi" <b> \n`, `"say \"hi\" <b> \\n"`, ""},
+		{"text too long", `{"type":"string","maxLength":2}`, "hello", "", "maxLength"},
+		{"integer", `{"type":"integer"}`, " 42 ", `42`, ""},
+		{"integer beyond 2^53", `{"type":"integer"}`, "9007199254740993", `9007199254740993`, ""},
+		{"integer beyond 64 bits", `{"type":"integer"}`, "-123456789012345678901234567890", `-123456789012345678901234567890`, ""},
+		{"no integer", `{"type":"integer"}`, "1.5", "", "this is no whole number"},
+		{"not the digits of elsewhere", `{"type":"integer"}`, "١٢", "", "this is no whole number"},
+		{"integer too small", `{"type":"integer","minimum":3}`, "2", "", "minimum"},
+		{"number", `{"type":"number"}`, "-1.50e3", `-1.50e3`, ""},
+		{"no number", `{"type":"number"}`, "NaN", "", "this is no number"},
+		{"list", `{"type":"array","items":{"type":"integer"}}`, "[1, 2]", `[1, 2]`, ""},
+		{"list of others", `{"type":"array","items":{"type":"integer"}}`, `["a"]`, "", "integer"},
+		{"object", `{"type":"object"}`, `{"a":12345678901234567890}`, `{"a":12345678901234567890}`, ""},
+		{"no JSON", `{"type":"object"}`, `{"a":`, "", "this is no JSON"},
+		{"twice the same key", `{"type":"object"}`, `{"a":1,"a":2}`, "", "this is no JSON"},
+		{"anything", `true`, `null`, `null`, ""},
+		{"two types", `{"type":["string","integer"]}`, `17`, `17`, ""},
+		{"or null", `{"type":["null","string"]}`, `x`, `"x"`, ""},
+		{"elsewhere in the schema", `{"$ref":"#/$defs/n"}`, `7`, `7`, ""},
+		{"in a circle", `{"$ref":"#/$defs/loop"}`, `7`, `7`, ""}, // for the server to judge
+		{"elsewhere in the world", `{"$ref":"https://example.com/x"}`, `7`, `7`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			loop := ""
+			if strings.Contains(test.schema, "loop") {
+				loop = `,"loop":{"$ref":"#/$defs/loop"}`
+			}
+			r := review()
+			r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"it":` + test.schema + `},"required":["it"],"$defs":{"n":{"type":"integer"}` + loop + `}}`)
+			b := newBench(t, 100, 30, r)
+			b.keys("enter", "f")
+			b.types(test.typed)
+			b.keys("enter")
+			if test.complaint != "" {
+				b.sees("  ! ", test.complaint)
+				return
+			}
+			b.keys("y")
+			b.sentOne(r.ID, `{"it":`+test.want+`}`)
+		})
+	}
+}
+
+func TestForm_Choices(t *testing.T) {
+	r := review()
+	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"size":{"enum":["s","m",3,null]},"gift":{"type":"boolean"},"card":{"type":"boolean"}},"required":["size","gift"]}`)
+	b := newBench(t, 80, 30, r)
+	b.keys("enter", "f", "ctrl+s")
+	if got := strings.Count(b.frame(), "! choose one"); got != 2 {
+		t.Errorf("%d complaints:\n%s", got, b.frame())
+	}
+	b.keys("right", "right", "right", "tab", "right", "tab", "right", "right", "right")
+	b.sees("( ) s  ( ) m  (•) 3  ( ) null", "(•) yes  ( ) no", "( ) yes  ( ) no")
+	b.keys("ctrl+s", "y")
+	b.sentOne(r.ID, `{"size":3,"gift":true}`)
+}
+
+func TestForm_OptionalIsLeftOut(t *testing.T) {
+	b := newBench(t, 80, 24, review())
+	b.keys("enter", "f", "right", "ctrl+s", "y")
+	b.sentOne("int_review", `{"action":"approve"}`)
+}
+
+func TestForm_AnswerThatIsNoObject(t *testing.T) {
+	for schema, keys := range map[string][]string{`{"type":"boolean"}`: {"right"}, ``: {"t", "r", "u", "e"}} {
+		r := review()
+		r.AnswerSchema = json.RawMessage(schema)
+		b := newBench(t, 80, 24, r)
+		b.keys("enter", "f")
+		b.keys(keys...)
+		b.keys("enter", "y")
+		b.sentOne(r.ID, `true`)
+	}
+}
+
+// What no field can check alone is said above the form.
+func TestForm_TheWholeIsChecked(t *testing.T) {
+	r := review()
+	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"minProperties":2}`)
+	b := newBench(t, 80, 24, r)
+	b.keys("enter", "f", "x", "ctrl+s")
+	b.sees("! ", "minProperties")
+	b.keys("tab", "x", "ctrl+s", "y")
+	b.sentOne(r.ID, `{"a":"x","b":"x"}`)
+}
+
+// Arguments that the schema does not know are kept, and can be edited as JSON.
+func TestForm_EditsOfUnknownArguments(t *testing.T) {
+	asked := approval("mail", "", `{"to":"ann","cc":["bob"],"n":1.0}`)
+	asked.ArgsSchema = json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}}}`)
+	b := newBench(t, 80, 30, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
+	b.keys("enter", "e", "ctrl+k")
+	b.types("eve")
+	b.keys("ctrl+s", "y")
+	b.sentOne("int_1", `{"verb":"approve","args":{"to":"eve","cc":["bob"],"n":1.0}}`)
+}
+
+func TestForm_TheFieldInUseIsOnTheScreen(t *testing.T) {
+	var properties []string
+	for r := 'a'; r <= 'z'; r++ {
+		properties = append(properties, `"field-`+string(r)+`":{"type":"string"}`)
+	}
+	r := review()
+	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+	b := newBench(t, 40, 20, r)
+	b.keys("enter", "f")
+	for c := 'a'; c <= 'z'; c++ {
+		b.sees("▸ field-" + string(c))
+		b.keys("tab")
+	}
+	b.sees("▸ field-a")
+	b.keys("shift+tab")
+	b.sees("▸ field-z")
+}
+
+func TestEditor_Keys(t *testing.T) {
+	for _, test := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{"backspace"}, "one two\nthre|"},
+		{[]string{"home", "backspace"}, "one two|three"},
+		{[]string{"up"}, "one t|wo\nthree"},
+		{[]string{"home", "up", "right"}, "o|ne two\nthree"},
+		{[]string{"ctrl+u"}, "one two\n|"},
+		{[]string{"up", "home", "ctrl+k"}, "|\nthree"},
+		{[]string{"left", "left", "x"}, "one two\nthrx|ee"},
+		{[]string{"alt+enter", "x"}, "one two\nthree\nx|"},
+	} {
+		e := newEditor("one two\nthree")
+		for _, name := range test.keys {
+			key, ok := named[name]
+			if !ok {
+				e.insert(name)
+				continue
+			}
+			if name == "up" {
+				e.up()
+				continue
+			}
+			e.key(key)
+		}
+		got := string(e.text[:e.at]) + "|" + string(e.text[e.at:])
+		if got != test.want {
+			t.Errorf("%q: %q, not %q", test.keys, got, test.want)
+		}
+	}
+}

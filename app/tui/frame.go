@@ -1,0 +1,165 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+)
+
+// The colours are those of the terminal's own palette, so that they go with its background. Nothing is said by colour alone.
+var (
+	keyStyle   = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
+	goodStyle  = lipgloss.NewStyle().Foreground(lipgloss.Green)
+	warnStyle  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Yellow)
+	badStyle   = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)
+	faintStyle = looks[faint]
+)
+
+// Below this size nothing useful can be shown.
+const minWidth, minHeight = 30, 12
+
+// frame is the whole screen:
+//
+//	title                      how the connection is
+//	─────────────────────────────────────────────────
+//	body
+//	─────────────────────────────────────────────────
+//	notice, if there is one
+//	[key] what it does
+func (m *model) frame() string {
+	if m.width < minWidth || m.height < minHeight {
+		return "The window is too small."
+	}
+	s := m.top()
+	note := m.noticeLines()
+	// Which keys there are depends on what fits, and what fits on the lines that the keys need. So first with the least room: what counts
+	// as seen must have been on the screen.
+	s.body(m, m.width, m.height-3-len(note)-maxHints)
+	height := m.height - 3 - len(note) - len(hintLines(s.hints(m), m.width))
+	body := s.body(m, m.width, height)
+	feet := append(note, hintLines(s.hints(m), m.width)...)
+	lines := append([]string{m.headLine(s), rule(m.width)}, body[:min(len(body), height)]...)
+	for len(lines)+1+len(feet) < m.height {
+		lines = append(lines, "")
+	}
+	return strings.Join(append(append(lines, rule(m.width)), feet...), "\n")
+}
+
+func rule(width int) string { return faintStyle.Render(strings.Repeat("─", width)) }
+
+func (m *model) headLine(s screen) string {
+	text, style := m.link.text(m)
+	text = plain(cut(cells(text, oneLine, normal), m.width*3/4))
+	title := cut(s.title(m), m.width-lipgloss.Width(text)-1)
+	gap := max(m.width-widthOfCells(title)-lipgloss.Width(text), 1)
+	return draw(title) + strings.Repeat(" ", gap) + style.Render(text)
+}
+
+// patience is after which silence the inbox no longer calls itself live.
+const patience = 5 * time.Second
+
+// text says how the connection is, in words.
+func (l link) text(m *model) (string, lipgloss.Style) {
+	switch l.state {
+	case live:
+		if silent := m.now.Sub(l.at); silent > 3*m.config.Poll+patience {
+			return "no answer for " + span(silent), warnStyle
+		}
+		return "live " + m.now.Format(time.TimeOnly), goodStyle
+	case lost:
+		return "OFFLINE " + span(m.now.Sub(l.since)) + ", again in " + span(l.next.Sub(m.now)), badStyle
+	case refused:
+		return "REFUSED: " + l.why, badStyle
+	case connecting:
+	}
+	return "connecting …", warnStyle
+}
+
+func (m *model) noticeLines() []string {
+	if d := m.openDetail(); m.notice.text == "" || d != nil && d.frozen == m.notice.text { // it is said above
+		return nil
+	}
+	style, mark := goodStyle, "✓ "
+	if m.notice.bad {
+		style, mark = badStyle, "! "
+	}
+	var lines []string
+	for i, line := range fold(cells(m.notice.text, oneLine, normal), m.width-2) {
+		if i > 0 {
+			mark = "  "
+		}
+		if i == maxNotice {
+			break
+		}
+		lines = append(lines, style.Render(mark)+draw(line))
+	}
+	return lines
+}
+
+// maxNotice is how many lines a notice may have, maxHints those of the keys.
+const maxNotice, maxHints = 4, 3
+
+// hintLines puts hints beside each other, on as many lines as it takes.
+func hintLines(hints []hint, width int) []string {
+	lines, used := []string{""}, 0
+	for _, h := range hints {
+		size := lipgloss.Width(h.key) + lipgloss.Width(h.label) + 3
+		if used > 0 && used+2+size > width {
+			if len(lines) == maxHints {
+				break
+			}
+			lines, used = append(lines, ""), 0
+		}
+		last := len(lines) - 1
+		if used > 0 {
+			lines[last] += "  "
+			used += 2
+		}
+		lines[last] += keyStyle.Render("["+h.key+"]") + " " + h.label
+		used += size
+	}
+	return lines
+}
+
+// scroller is which part of a long text is shown.
+type scroller struct {
+	top  int
+	seen int // how many lines were on the screen so far, counted from the first
+	all  int
+	page int
+}
+
+// show returns the part that is shown.
+func (s *scroller) show(lines []string, height int) []string {
+	s.all, s.page = len(lines), max(height, 1)
+	s.top = min(max(s.top, 0), max(s.all-s.page, 0))
+	end := min(s.top+s.page, s.all)
+	s.seen = max(s.seen, end)
+	return lines[s.top:end]
+}
+
+// key moves by a key; false if it means something else.
+func (s *scroller) key(name string) bool {
+	switch name {
+	case "j", "down":
+		s.top++
+	case "k", "up":
+		s.top--
+	case "pgdown", "space", "ctrl+d":
+		s.top += max(s.page-2, 1)
+	case "pgup", "b", "ctrl+u":
+		s.top -= max(s.page-2, 1)
+	case "g", "home":
+		s.top = 0
+	case "G", "end":
+		s.top = s.all
+	default:
+		return false
+	}
+	s.top = min(max(s.top, 0), max(s.all-s.page, 0))
+	return true
+}
+
+// more says how much lies below.
+func (s *scroller) more() int { return max(s.all-s.top-s.page, 0) }

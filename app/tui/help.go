@@ -1,0 +1,93 @@
+package tui
+
+import tea "charm.land/bubbletea/v2"
+
+// helpScreen is all keys.
+type helpScreen struct{ scroll scroller }
+
+var helpText = []struct{ key, text string }{
+	{"", "In the list"},
+	{"j k ↓ ↑", "move; g and G go to the first and the last"},
+	{"↵", "open"},
+	{"/", "filter by words in the kind, the run, the graph or what is asked"},
+	{"", "In a request"},
+	{"j k space b", "scroll"},
+	{"o", "show long values whole, or fold them again"},
+	{"a e r x f", "approve, approve with edits, reject, escalate, answer: what is offered stands below"},
+	{"u", "show the request as it is now, if it has changed"},
+	{"", "In a form"},
+	{"tab ⇧tab", "next and previous field"},
+	{"← →", "choose"},
+	{"alt+↵ ^j", "new line"},
+	{"^s", "go on; esc goes back and keeps what you typed"},
+	{"", "Before something is sent"},
+	{"y", "yes, send exactly this"},
+	{"", "Everywhere"},
+	{"esc", "back"},
+	{"^r", "ask the server now"},
+	{"q ^c", "quit"},
+	{"", ""},
+	{"\\u202e", "a character that cannot be seen or would turn others around, spelled out"},
+	{"│ ┆", "a line of a text; the broken bar goes on with the line above"},
+}
+
+func (h *helpScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	switch name := k.String(); {
+	case h.scroll.key(name):
+	case name == "q":
+		return m.leave()
+	default:
+		m.pop()
+	}
+	return nil
+}
+
+func (h *helpScreen) paste(*model, string) {}
+
+func (h *helpScreen) title(*model) []cell { return own("‹ Help", strong) }
+
+func (h *helpScreen) hints(*model) []hint { return []hint{{"j/k", "scroll"}, {"esc", "back"}} }
+
+func (h *helpScreen) body(_ *model, width, height int) []string {
+	const column = 13
+	s := &sheet{width: width}
+	for _, line := range helpText {
+		if line.key == "" {
+			s.heading(line.text)
+			continue
+		}
+		key := cells(line.key, block, normal)
+		if line.key[0] == '\\' {
+			key = []cell{escape(line.key)}
+		}
+		s.add(append(append(spaces(1), key...), spaces(column-1-widthOfCells(key))...), spaces(column), own(line.text, normal))
+	}
+	return h.scroll.show(s.lines, height)
+}
+
+// leaveScreen asks before something is lost.
+type leaveScreen struct{ loss string }
+
+func (l *leaveScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case yes:
+		return tea.Quit
+	case "esc", "n":
+		m.pop()
+	}
+	return nil
+}
+
+func (l *leaveScreen) paste(*model, string) {}
+
+func (l *leaveScreen) title(*model) []cell { return own("Quit?", strong) }
+
+func (l *leaveScreen) hints(*model) []hint {
+	return []hint{{yes, "quit"}, {"esc", "stay"}}
+}
+
+func (l *leaveScreen) body(_ *model, width, _ int) []string {
+	s := &sheet{width: width}
+	s.say(l.loss)
+	return s.lines
+}

@@ -1,0 +1,305 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// listScreen is what people are asked, the oldest first. The lines stand still while nobody touches a key: what is new comes to the end, and
+// what is no longer open stays where it is, marked, until the person moves or a while has passed.
+type listScreen struct {
+	rows   []row
+	more   bool // the server has more than are shown
+	loaded bool
+
+	cursor    string // the id of the row that the person is at
+	top       int    // the first row on the screen
+	filter    editor
+	filtering bool // keys go to the filter
+}
+
+type row struct {
+	r       api.Request
+	summary string
+	gone    time.Time // since when it is no longer open; zero while it is
+}
+
+// newRow finds the summary once: what is asked may be long, and is drawn often.
+func newRow(r api.Request) row { return row{r: r, summary: summaryOf(r)} }
+
+// keepGone is for how long a row stays that is no longer open.
+const keepGone = time.Minute
+
+// update takes a new list.
+func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
+	newest := make(map[string]api.Request, len(items))
+	for _, r := range items {
+		newest[r.ID] = r
+	}
+	var rows []row
+	for _, old := range l.rows {
+		r, open := newest[old.r.ID]
+		delete(newest, old.r.ID)
+		switch {
+		case open && isSame(r, old.r):
+			rows = append(rows, row{r: r, summary: old.summary})
+		case open:
+			rows = append(rows, newRow(r))
+		case old.gone.IsZero():
+			old.gone = now
+			rows = append(rows, old)
+		case old.r.ID == l.cursor || now.Sub(old.gone) < keepGone:
+			rows = append(rows, old)
+		}
+	}
+	for _, r := range items {
+		if _, isNew := newest[r.ID]; isNew {
+			rows = append(rows, newRow(r))
+		}
+	}
+	l.rows, l.more, l.loaded = rows, more, true
+}
+
+// markGone marks a row before the server is asked again.
+func (l *listScreen) markGone(id string, now time.Time) {
+	for i := range l.rows {
+		if l.rows[i].r.ID == id {
+			l.rows[i].gone = now
+		}
+	}
+}
+
+// tidy drops the rows that are no longer open, except the one that the person is at.
+func (l *listScreen) tidy() {
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !r.gone.IsZero() && r.r.ID != l.cursor })
+}
+
+// visible are the rows that pass the filter, and which of them the person is at.
+func (l *listScreen) visible() (rows []row, at int) {
+	for _, r := range l.rows {
+		if matches(r.r, l.filter.value()) {
+			rows = append(rows, r)
+		}
+	}
+	at = slices.IndexFunc(rows, func(r row) bool { return r.r.ID == l.cursor })
+	return rows, max(at, 0)
+}
+
+func (l *listScreen) open() (n int) {
+	for _, r := range l.rows {
+		if r.gone.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *listScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	if l.filtering {
+		l.filterKey(k)
+		return nil
+	}
+	switch k.String() {
+	case "q":
+		return m.leave()
+	case "?":
+		m.push(&helpScreen{})
+	case "/":
+		l.filtering = true
+	case "esc":
+		l.filter = editor{}
+	case "enter", "right", "l":
+		return l.enter(m)
+	default:
+		l.move(k.String())
+	}
+	return nil
+}
+
+// move moves by a key. From here on, what is gone is gone.
+func (l *listScreen) move(key string) {
+	rows, at := l.visible()
+	if len(rows) == 0 {
+		return
+	}
+	steps := map[string]int{"j": 1, "down": 1, "k": -1, "up": -1, "pgdown": 8, "space": 8, "pgup": -8, "g": -len(rows), "home": -len(rows), "G": len(rows), "end": len(rows)}
+	step, ok := steps[key]
+	if !ok {
+		return
+	}
+	target := at
+	for range max(step, -step) { // over rows that are gone
+		next := target + step/max(step, -step)
+		for next >= 0 && next < len(rows) && !rows[next].gone.IsZero() {
+			next += step / max(step, -step)
+		}
+		if next < 0 || next >= len(rows) {
+			break
+		}
+		target = next
+	}
+	l.cursor = rows[target].r.ID
+	l.tidy()
+}
+
+func (l *listScreen) enter(m *model) tea.Cmd {
+	rows, at := l.visible()
+	if len(rows) == 0 {
+		return nil
+	}
+	l.cursor = rows[at].r.ID
+	m.push(&detailScreen{r: rows[at].r})
+	return m.poll() // what it is by now
+}
+
+func (l *listScreen) filterKey(k tea.KeyPressMsg) {
+	switch k.String() {
+	case "esc":
+		l.filter, l.filtering = editor{}, false
+	case "enter":
+		l.filtering = false
+	case "alt+enter", "ctrl+j", "shift+enter":
+	default:
+		l.filter.key(k)
+	}
+}
+
+func (l *listScreen) paste(_ *model, text string) {
+	if l.filtering {
+		l.filter.insert(strings.ReplaceAll(text, "\n", " "))
+	}
+}
+
+func (l *listScreen) title(m *model) []cell {
+	text := fmt.Sprintf("%d open", l.open())
+	switch {
+	case !l.loaded:
+		text = "…"
+	case l.more:
+		text = fmt.Sprintf("the oldest %d", len(l.rows))
+	}
+	title := append(own("Inbox ", strong), own(text, normal)...)
+	if m.me != "" {
+		title = append(title, cells(" · "+m.me, oneLine, faint)...)
+	}
+	if m.config.Kind != "" {
+		title = append(title, cells(" · only "+m.config.Kind, oneLine, faint)...)
+	}
+	return title
+}
+
+func (l *listScreen) hints(*model) []hint {
+	if l.filtering {
+		return []hint{{"↵", "keep filter"}, {"esc", "show all"}}
+	}
+	hints := []hint{{"↵", "open"}, {"j/k", "move"}, {"/", "filter"}}
+	if l.filter.value() != "" {
+		hints = append(hints, hint{"esc", "show all"})
+	}
+	return append(hints, hint{"?", "help"}, hint{"q", "quit"})
+}
+
+// rowHeight is how many lines a row has, with the empty one behind it.
+const rowHeight = 3
+
+func (l *listScreen) body(m *model, width, height int) []string {
+	rows, at := l.visible()
+	if len(rows) > 0 {
+		l.cursor = rows[at].r.ID
+	}
+	var lines []string
+	if l.filtering || l.filter.value() != "" {
+		line := l.filter.view(width-10, 1, l.filtering)
+		lines = append(lines, draw(own("filter: ", faint))+line[len(line)-1], "")
+	}
+	if len(rows) == 0 {
+		return append(lines, l.nothing(m, width)...)
+	}
+	fit := max((height-len(lines)+1)/rowHeight, 1)
+	l.top = min(max(l.top, at-fit+1), at)
+	l.top = min(l.top, max(len(rows)-fit, 0))
+	for i := l.top; i < min(l.top+fit, len(rows)); i++ {
+		lines = append(lines, rowLines(m, rows[i], i == at, width)...)
+	}
+	return lines
+}
+
+func (l *listScreen) nothing(m *model, width int) []string {
+	s := &sheet{width: width}
+	switch {
+	case l.filter.value() != "":
+		s.say("Nothing matches.")
+	case l.loaded:
+		s.blank()
+		s.say("Nobody is asked anything. What comes in appears here.")
+	case m.link.state == refused:
+		s.say("The server does not let this key in: check FERMATA_TOKEN and its role.")
+	case m.link.state == lost:
+		s.say("The server does not answer. It is tried again and again; check FERMATA_URL.")
+	default:
+		s.say("Asking the server …")
+	}
+	return s.lines
+}
+
+// wide is from which width on kind and time have columns of their own.
+const wide, kindColumn = 64, 18
+
+// rowLines are two lines about a request:
+//
+//	▌ kind              what it is about                        23h 12m left
+//	▌                   run · graph                                   4m ago
+func rowLines(m *model, r row, here bool, width int) []string {
+	mark, look := "  ", normal
+	if here {
+		mark, look = "▌ ", strong
+	}
+	rest, soon := left(r.r.Deadline, m.now)
+	style := faintStyle
+	if soon {
+		rest, style = "! "+rest, warnStyle
+	}
+	if !r.gone.IsZero() {
+		rest, style, look = "no longer open", faintStyle, faint
+	}
+	kind := cut(cells(r.r.Kind, oneLine, look), kindColumn-2)
+	from := cells(origin(r.r), oneLine, faint)
+	head := own(mark, strong)
+	second := own(mark, strong)
+	if width >= wide {
+		head = append(append(head, kind...), spaces(kindColumn-widthOfCells(kind))...)
+		second = append(second, spaces(kindColumn)...)
+	} else {
+		from = append(append(kind, own(" · ", faint)...), from...)
+	}
+	head = append(head, cells(r.summary, oneLine, look)...)
+	second = append(second, from...)
+	age := ago(r.r.CreatedAt, m.now)
+	return []string{between(head, rest, style, width), between(second, age, faintStyle, width), ""}
+}
+
+// origin is where a request comes from, and how far people are with it if the server says so.
+func origin(r api.Request) string {
+	parts := []string{r.StateKey, r.GraphID}
+	if life := r.Life; life != nil {
+		parts = append(parts, life.Requester, life.Progress)
+		if life.Risk > 0 {
+			parts = append(parts, fmt.Sprintf("risk %d", life.Risk))
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
+}
+
+// between puts one text to the left and one to the right.
+func between(text []cell, right string, style lipgloss.Style, width int) string {
+	text = cut(text, width-lipgloss.Width(right)-1)
+	gap := width - widthOfCells(text) - lipgloss.Width(right)
+	return draw(text) + strings.Repeat(" ", max(gap, 1)) + style.Render(right)
+}

@@ -1,0 +1,154 @@
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// lineWith is the number of the line of a frame that has a text; -1 if none has.
+func (b *bench) lineWith(text string) int {
+	b.t.Helper()
+	for i, line := range strings.Split(b.frame(), "\n") {
+		if strings.Contains(line, text) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestList_NothingMovesWhileThePersonLooks(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+	b.keys("j")
+	before := b.lineWith("▌ approval          refund")
+	b.poll(refund(), named1("int_new", "brand-new"))
+	if at := b.lineWith("▌ approval          refund"); at != before {
+		t.Errorf("the person was at line %d, now at %d", before, at)
+	}
+	b.sees("no longer open", "brand-new")
+	if new, old := b.lineWith("brand-new"), b.lineWith("article-tea"); new < old {
+		t.Error("what is new did not come to the end")
+	}
+	b.keys("j") // from here on, what is gone is gone
+	b.seesNot("no longer open", "drop-users", "article-tea")
+	b.keys("enter")
+	b.sees("brand-new")
+}
+
+func named1(id, key string) api.Request {
+	r := review()
+	r.ID, r.StateKey = id, key
+	return r
+}
+
+func TestList_TheRequestOfThePersonStaysAlsoWhenItIsGone(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+	b.keys("j")
+	b.poll(dropUsers(), review())
+	b.wait(2 * keepGone)
+	b.poll(dropUsers(), review())
+	if b.lineWith("▌ approval          refund") < 0 {
+		t.Errorf("the cursor is somewhere else:\n%s", b.frame())
+	}
+	b.keys("j", "enter")
+	b.sees("article-tea")
+}
+
+func TestList_WhatIsGoneGoesAfterAWhile(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers(), refund())
+	b.poll(dropUsers())
+	b.sees("refund-17", "no longer open", "Inbox 1 open")
+	b.wait(keepGone)
+	b.poll(dropUsers())
+	b.seesNot("refund-17")
+}
+
+func TestList_FilterShowsWhatHasAllWords(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+	b.keys("/")
+	b.types("USERS dro")
+	b.sees("filter: USERS dro", "drop-users")
+	b.seesNot("refund-17", "article-tea")
+	b.keys("q") // is a letter here
+	b.sees("Nothing matches.")
+	if b.quit {
+		t.Error("a letter of the filter ended the program")
+	}
+	b.keys("backspace", "enter", "enter")
+	b.sees("run      drop-users")
+	b.keys("esc", "esc")
+	b.sees("refund-17", "article-tea")
+}
+
+func TestList_SaysThatThereIsMore(t *testing.T) {
+	b := newBench(t, 80, 24)
+	b.tell(polled{number: b.m.number, items: []api.Request{dropUsers(), refund()}, more: true})
+	b.sees("Inbox the oldest 2")
+}
+
+func TestList_ScrollsWithTheCursor(t *testing.T) {
+	var many []api.Request
+	for i := range 30 {
+		many = append(many, named1("int_"+string(rune('A'+i)), "run-"+string(rune('A'+i))))
+	}
+	b := newBench(t, 40, 20, many...)
+	b.sees("run-A")
+	b.keys("G")
+	b.sees("run-^")
+	b.seesNot("run-A")
+	b.keys("g")
+	b.sees("run-A")
+}
+
+func TestLink_LossIsSaidAndNothingIsForgotten(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers())
+	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, maxPause, maxPause} {
+		b.tell(polled{number: b.m.number, err: errors.New("connection refused")})
+		if got := b.waits[len(b.waits)-1]; got != want {
+			t.Errorf("it is tried again after %s, not %s", got, want)
+		}
+		b.wait(time.Second)
+	}
+	b.sees("OFFLINE 5s, again in 14s", "drop-users")
+	b.poll(dropUsers())
+	b.sees("live 03:12:49")
+	b.tell(polled{number: b.m.number, err: &api.Problem{Status: 401, Code: "unauthenticated"}})
+	b.sees("REFUSED: unauthenticated")
+}
+
+func TestLink_SilenceIsNotCalledLive(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers())
+	b.wait(20 * time.Second)
+	b.sees("no answer for 20s")
+	b.seesNot("live")
+}
+
+func TestLink_AnswersThatCameTooLateDoNotCount(t *testing.T) {
+	b := newBench(t, 80, 24, dropUsers())
+	old := b.m.number
+	b.keys("ctrl+r")
+	b.poll(refund(), review())
+	b.tell(polled{number: old, items: []api.Request{dropUsers()}})
+	b.sees("Inbox 2 open")
+}
+
+func TestResize_AnyWindowIsDrawn(t *testing.T) {
+	for _, keys := range [][]string{nil, {"enter"}, {"enter", "a"}, {"j", "enter", "e"}, {"enter", "r", "x"}, {"?"}, {"/", "t"}} {
+		b := newBench(t, 80, 24, dropUsers(), refund(), review())
+		b.keys(keys...)
+		b.m.notice = notice{text: strings.Repeat("something went wrong ", 40), bad: true}
+		for width := minWidth; width < 130; width += 17 {
+			for height := minHeight; height < 50; height += 9 {
+				b.resize(width, height)
+				b.frame()
+			}
+		}
+		b.resize(3, 2)
+		if got := b.m.View().Content; got != "The window is too small." {
+			t.Errorf("%q", got)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package tui
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// verb is what a person can do about a request. Each has a key and a word of its own.
+type verb uint8
+
+const (
+	approve verb = iota
+	approveEdited
+	reject
+	escalate
+	answer // with a form of everything that an answer can have
+)
+
+// verbs is the table of them. None of the keys is the one that confirms.
+var verbs = [...]struct{ key, label, title, done string }{
+	approve:       {"a", "approve", "Approve", "Approved"},
+	approveEdited: {"e", "approve with edits", "Approve with edits", "Approved with edits"},
+	reject:        {"r", "reject", "Reject", "Rejected"},
+	escalate:      {"x", "escalate", "Escalate", "Escalated"},
+	answer:        {"f", "answer", "Answer", "Answered"},
+}
+
+// An offer is a verb that the answer of a request has room for.
+type offer struct {
+	verb verb
+	// base is what the verb alone says, reason the name of the member for a reason; "" if there is no room for one.
+	base   []rawMember
+	reason string
+	// act is the name of what is done instead of deciding; "" for a decision.
+	act string
+}
+
+// offersOf finds the verbs in the schema of the answer: that is what the server will check. What it has no room for is not offered.
+func offersOf(r api.Request, now time.Time) []offer {
+	if r.State != statePending {
+		return nil
+	}
+	var offers []offer
+	if r.Life == nil || r.Life.MayNot == "" {
+		offers = decisionsOf(r, now)
+	}
+	if r.Life != nil && slices.Contains(r.Life.Verbs, client.Escalate) { // also those may whose word would not count
+		offers = slices.DeleteFunc(offers, func(o offer) bool { return o.verb == escalate })
+		offers = append(offers, offer{verb: escalate, act: client.Escalate, reason: "reason"})
+	}
+	return offers
+}
+
+func decisionsOf(r api.Request, now time.Time) []offer {
+	s := shapeOf(r.AnswerSchema)
+	asked, isApproval := approvalOf(r)
+	var offers []offer
+	for _, v := range []verb{approve, reject, escalate} {
+		if base := s.say(v, now); base != nil {
+			offers = append(offers, offer{verb: v, base: base, reason: s.reason(v)})
+		}
+		if v == approve && isApproval && len(offers) == 1 && !asked.Fixed && argsOf(r) != nil && s.property("args") != nil {
+			offers = append(offers, offer{verb: approveEdited, base: offers[0].base})
+		}
+	}
+	if !isApproval || len(offers) == 0 { // the rest of an approval is for the server to fill in
+		offers = append(offers, offer{verb: answer})
+	}
+	return slices.DeleteFunc(offers, func(o offer) bool { return !isAllowed(r, o.verb, isApproval) })
+}
+
+// allowedAs are the words with which the server allows a verb on an action. Every answer to anything else is a response.
+var allowedAs = map[verb]string{approve: "approve", approveEdited: "edit", reject: "reject", answer: "respond", escalate: "escalate"}
+
+// isAllowed reports whether the rules for this request let people do that. A server that says nothing checks it later.
+func isAllowed(r api.Request, v verb, isApproval bool) bool {
+	if r.Life == nil || len(r.Life.Verbs) == 0 {
+		return true
+	}
+	if !isApproval {
+		v = answer
+	}
+	return slices.Contains(r.Life.Verbs, allowedAs[v])
+}
+
+// words are how a verb is written in an answer.
+var words = map[verb]string{approve: string(fermata.VerbApprove), reject: string(fermata.VerbReject), escalate: "escalate"}
+
+// say is the answer that says a verb and nothing else; nil if no answer does.
+func (s shape) say(v verb, now time.Time) []rawMember {
+	for _, name := range []string{"verb", "action"} {
+		word := jsonString(words[v])
+		if slices.ContainsFunc(s.part(s.property(name)).Enum, func(choice json.RawMessage) bool { return string(choice) == string(word) }) {
+			return []rawMember{{name, word}}
+		}
+	}
+	if types, _ := s.part(s.property("approved")).types(); v == escalate || len(types) != 1 || types[0] != "boolean" {
+		return nil
+	}
+	said := []rawMember{{"approved", json.RawMessage("false")}}
+	if v == approve {
+		said[0].value = json.RawMessage("true")
+	}
+	if s.property("approvedAt") != nil { // a gate wants to know when
+		said = append(said, rawMember{"approvedAt", jsonString(now.UTC().Format(time.RFC3339))})
+	}
+	return said
+}
+
+// reason is the name of the member for a reason. Why somebody said yes is not asked.
+func (s shape) reason(v verb) string {
+	if v == approve {
+		return ""
+	}
+	for _, name := range []string{"reason", "feedback"} {
+		if s.property(name) != nil {
+			return name
+		}
+	}
+	return ""
+}

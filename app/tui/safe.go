@@ -1,0 +1,202 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+)
+
+// What agents wrote is shown as cells, one for each character. A character that a terminal would obey, that cannot be seen or that turns
+// others around becomes an escape like \u202e, marked by its look. A backslash that could be taken for the beginning of one is doubled,
+// so what is shown stands for one text only.
+
+// cell is one character on its way to the screen.
+type cell struct {
+	text  string
+	width int
+	look  appearance
+}
+
+// appearance says what a cell looks like.
+type appearance uint8
+
+const (
+	normal appearance = iota
+	odd               // an escape
+	faint
+	strong
+	inverse // under the cursor
+)
+
+// writing says how a text is written.
+type writing uint8
+
+const (
+	oneLine writing = iota // line breaks are escapes
+	quoted                 // as a JSON string, with its quotes
+	block                  // one line of a text with several: line breaks do not come, tabs are drawn
+)
+
+// maxMarks is how many marks may stand on one character before they are no writing any more.
+const maxMarks = 3
+
+// cells makes a text safe.
+func cells(text string, how writing, look appearance) []cell {
+	out := make([]cell, 0, len(text)+2)
+	if how == quoted {
+		out = append(out, cell{`"`, 1, look})
+	}
+	marks := maxMarks // nothing that a mark could stand on
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if unicode.Is(unicode.M, r) {
+			marks++
+		} else {
+			marks = 0
+		}
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = append(out, escape(fmt.Sprintf(`\x%02x`, text[i])))
+		case r == '\\' && (how == quoted || startsEscape(text[i:])):
+			out = append(out, cell{`\\`, 2, look})
+		case r == '"' && how == quoted:
+			out = append(out, cell{`\"`, 2, look})
+		case r == '\t' && how == block:
+			out = append(out, cell{"→   ", 4, faint})
+		case isHidden(r) || marks > maxMarks:
+			out = append(out, escape(spelled(r)))
+		default:
+			out = append(out, cell{text[i : i+size], widthOf(r), look})
+		}
+		i += size
+	}
+	if how == quoted {
+		out = append(out, cell{`"`, 1, look})
+	}
+	return out
+}
+
+func escape(text string) cell { return cell{text, len(text), odd} }
+
+// startsEscape reports whether a run of backslashes leads to a letter that an escape of ours has.
+func startsEscape(text string) bool {
+	text = strings.TrimLeft(text, `\`)
+	return text != "" && strings.ContainsRune("uxnrt", rune(text[0]))
+}
+
+// isHidden reports whether a character cannot be seen, or does something else than to be seen.
+func isHidden(r rune) bool {
+	switch {
+	case r >= ' ' && r <= '~':
+		return false
+	case r == utf8.RuneError, r == '\u2800': // the braille pattern with no dots
+		return true
+	}
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// spelled is how a hidden character is written, as JSON does where it can.
+func spelled(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	}
+	if r > 0xffff {
+		return fmt.Sprintf(`\u{%x}`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+func widthOf(r rune) int {
+	if r >= ' ' && r <= '~' {
+		return 1
+	}
+	return lipgloss.Width(string(r))
+}
+
+// plain is the text of cells, without looks.
+func plain(line []cell) string {
+	var b strings.Builder
+	for _, c := range line {
+		b.WriteString(c.text)
+	}
+	return b.String()
+}
+
+func widthOfCells(line []cell) (width int) {
+	for _, c := range line {
+		width += c.width
+	}
+	return width
+}
+
+// fold breaks cells into lines, behind a space if there is one in the second half of the line. No cell is lost.
+func fold(text []cell, width int) [][]cell {
+	width = max(width, 1)
+	var lines [][]cell
+	start, used, space := 0, 0, -1
+	for i := 0; i < len(text); i++ {
+		for used+text[i].width > width && i > start {
+			end := i
+			if space > start && widthOfCells(text[start:space]) >= width/2 {
+				end = space
+			}
+			lines = append(lines, text[start:end])
+			start, space = end, -1
+			used = widthOfCells(text[start:i])
+		}
+		used += text[i].width
+		if text[i].text == " " {
+			space = i + 1
+		}
+	}
+	return append(lines, text[start:])
+}
+
+// cut shortens cells to a width, with an ellipsis where something is missing.
+func cut(text []cell, width int) []cell {
+	if widthOfCells(text) <= width {
+		return text
+	}
+	used := 0
+	for i, c := range text {
+		if used+c.width > width-1 {
+			return append(text[:i:i], cell{"…", 1, faint})
+		}
+		used += c.width
+	}
+	return text
+}
+
+var looks = [...]lipgloss.Style{
+	normal:  lipgloss.NewStyle(),
+	odd:     lipgloss.NewStyle().Reverse(true),
+	faint:   lipgloss.NewStyle().Faint(true),
+	strong:  lipgloss.NewStyle().Bold(true),
+	inverse: lipgloss.NewStyle().Reverse(true),
+}
+
+// draw makes a line for the screen of cells.
+func draw(line []cell) string {
+	var b, part strings.Builder
+	for i, c := range line {
+		part.WriteString(c.text)
+		if i+1 < len(line) && line[i+1].look == c.look {
+			continue
+		}
+		if c.look == normal {
+			b.WriteString(part.String())
+		} else {
+			b.WriteString(looks[c.look].Render(part.String()))
+		}
+		part.Reset()
+	}
+	return b.String()
+}

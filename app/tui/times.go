@@ -1,0 +1,59 @@
+package tui
+
+import (
+	"fmt"
+	"time"
+)
+
+// span is a time in two units: enough to decide, and short.
+func span(d time.Duration) string {
+	d = d.Truncate(time.Second)
+	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(seconds, 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", minutes, seconds)
+	case hours < 24:
+		return fmt.Sprintf("%dh %02dm", hours, minutes)
+	}
+	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
+}
+
+// ago is how long something is ago, in one unit.
+func ago(since, now time.Time) string {
+	d := now.Sub(since)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours())/24)
+}
+
+// clockOf is a time of day, with the day if it is another one.
+func clockOf(t, now time.Time) string {
+	t = t.In(now.Location())
+	if y, m, d := t.Date(); y == now.Year() && m == now.Month() && d == now.Day() {
+		return "at " + t.Format(time.TimeOnly)
+	}
+	return "on " + t.Format("Mon 2 Jan 15:04")
+}
+
+// hurry is below which time left a request is marked.
+const hurry = 15 * time.Minute
+
+// left says how much time is left, and whether that is little.
+func left(deadline *time.Time, now time.Time) (text string, soon bool) {
+	if deadline == nil {
+		return "", false
+	}
+	d := deadline.Sub(now)
+	if d <= 0 {
+		return "overdue", true
+	}
+	return span(d) + " left", d < hurry
+}

@@ -95,7 +95,7 @@ func (e *Executor) tick() {
 		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
 			e.config.Log.Error("the routes of requests", "err", err)
 		}
-		e.idle(e.config.Poll)
+		e.rests(e.config.Poll)
 	}
 }
 

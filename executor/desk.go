@@ -72,11 +72,18 @@ func (e *Executor) newDossier(ctx context.Context, account, run, requester strin
 	return d, store.PaperChange{Kind: dossierPaper, ID: run, Run: run, Body: body}, err
 }
 
-// dossierOf is empty for a run that has none.
+// dossierOf returns what is known of a run. One that began without gets one.
 func (e *Executor) dossierOf(ctx context.Context, account, run string) (d dossier, err error) {
 	paper, err := e.store.Paper(ctx, account, dossierPaper, run)
 	if errors.Is(err, store.ErrNotFound) {
-		return dossier{}, nil
+		d, change, err := e.newDossier(context.Background(), account, run, "")
+		if err == nil {
+			err = e.store.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{change}})
+		}
+		if errors.Is(err, store.ErrStale) {
+			return e.dossierOf(ctx, account, run) // somebody was faster
+		}
+		return d, err
 	}
 	if err != nil {
 		return dossier{}, err

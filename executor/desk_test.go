@@ -74,7 +74,11 @@ func says(t *testing.T, e *executor.Executor, who, resume, value string) (fermat
 
 func lines(t *testing.T, s store.Store) (kinds []string) {
 	t.Helper()
-	kept, err := s.AuditLines(t.Context(), "acme", 0, 0)
+	end, err := s.AuditHead(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s.AuditLines(t.Context(), "acme", 0, int(end.Seq))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +94,8 @@ func lines(t *testing.T, s store.Store) (kinds []string) {
 		head = chain.Head{Seq: l.Seq, Hash: chain.Hash(l.Raw)}
 		kinds = append(kinds, said.Kind)
 	}
-	if end, err := s.AuditHead(t.Context(), "acme"); err != nil || end != head {
-		t.Errorf("the chain ends with %v, not %v: %v", head, end, err)
+	if end != head {
+		t.Errorf("the chain ends with %v, not %v", head, end)
 	}
 	return kinds
 }

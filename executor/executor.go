@@ -81,6 +81,8 @@ type Executor struct {
 	kill context.CancelFunc
 	work sync.WaitGroup
 	wake chan struct{} // there may be work
+	// over is closed when no more work is taken.
+	over chan struct{}
 
 	mu      sync.Mutex
 	stopped bool
@@ -92,7 +94,7 @@ func New(config Config) (*Executor, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), wake: make(chan struct{}, 1)}
+	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), wake: make(chan struct{}, 1), over: make(chan struct{})}
 	for _, p := range config.Providers {
 		if e.providers[p.Name()] != nil {
 			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
@@ -176,6 +178,9 @@ func (e *Executor) Start() {
 // be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
 	e.mu.Lock()
+	if !e.stopped {
+		close(e.over)
+	}
 	e.stopped = true
 	e.mu.Unlock()
 	done := make(chan struct{})

@@ -28,7 +28,7 @@ func (e *Executor) deliver() {
 			e.config.Log.Error("telling people", "err", err)
 		}
 		if len(due) < atOnce {
-			e.idle(e.config.Poll)
+			e.rests(e.config.Poll)
 		}
 	}
 }

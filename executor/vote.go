@@ -88,8 +88,8 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 			decision.Answers = append(decision.Answers, w.Answer) // the store says what is the matter with it
 			continue
 		}
-		request, known := request, (*requested)(nil)
-		if known, err = e.requestOf(ctx, run.Account, w.Interrupt); err != nil {
+		known, err := e.requestOf(ctx, run.Account, w.Interrupt)
+		if err != nil {
 			return err
 		}
 		if known == nil {

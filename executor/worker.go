@@ -28,6 +28,16 @@ func (e *Executor) idle(atMost time.Duration) {
 	}
 }
 
+// rests waits for a while, or until the executor is stopped. It is for those who look at the clock: a nudge is for those who execute.
+func (e *Executor) rests(atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.over:
+	}
+}
+
 // seek looks for runs to execute.
 func (e *Executor) seek() {
 	for !e.closing() {
@@ -59,7 +69,7 @@ func (e *Executor) sweep() {
 			e.nudge()
 		}
 		if expired < expireAtOnce {
-			e.idle(e.config.Poll)
+			e.rests(e.config.Poll)
 		}
 	}
 }

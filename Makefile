@@ -1,10 +1,12 @@
 .POSIX:
-.PHONY: help demo test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis
+.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis
 
 # Empty to test without the race detector, which needs a C compiler.
 RACE ?= -race
 # Further flags of go test, e.g. TESTFLAGS='-run TestI4 -v'.
 TESTFLAGS ?=
+# Arguments of the demo, e.g. DEMOFLAGS='--addr 127.0.0.1:9000'.
+DEMOFLAGS ?=
 # Arguments of the benchmark program.
 BENCHFLAGS ?=
 FUZZTIME ?= 20s
@@ -21,10 +23,14 @@ MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/test
 TOOL = GOWORK=off go tool -modfile=tools/go.mod -n
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+demo: need-go ## a server with sample graphs on SQLite; prints its address, a sign-in link and a key; data goes to ./.fermata
+	@mkdir -p bin && go build -o bin/fermata ./cmd/fermata
+	@bin/fermata demo $(DEMOFLAGS)
 
 # Leaving at the question with Ctrl-C is one of the things to try, so it is not an error here.
-demo: need-go ## review a draft in the terminal; data goes to ./.demo
+demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
@@ -81,7 +87,7 @@ tidy: need-go ## go mod tidy in each module; fails if that changed anything
 	exit $$changed
 
 clean: ## remove what the other targets leave behind, also the data of the demo
-	rm -rf .demo bin cover.out
+	rm -rf .demo .fermata bin cover.out
 	find . -name '*.test' -type f ! -path './.*' -exec rm -f {} +
 	find . -name '*.prof' -type f ! -path './.*' -exec rm -f {} +
 

@@ -7,24 +7,16 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-)
-
-// The exit codes.
-const (
-	exitOK    = 0
-	exitError = 1 // it did not work; what went wrong is on standard error
-	exitUsage = 2 // the command line is wrong
 )
 
 // Option changes what the program can do.
@@ -52,67 +44,95 @@ type program struct {
 	others []provider.Provider
 
 	out, err io.Writer
+	json     bool // programs read what it prints
+	parser   *kong.Kong
 }
 
 // commands is the command line.
 type commands struct {
-	Demo  demoCommand  `cmd:"" help:"Serve sample graphs on a SQLite file; nothing else to install."`
-	Serve serveCommand `cmd:"" help:"Serve."`
+	JSON bool `name:"json" help:"Print JSON, for programs: data on standard output, errors on standard error."`
+
+	Demo  demoCommand  `cmd:"" group:"server" help:"Serve sample graphs on a SQLite file; nothing else to install."`
+	Serve serveCommand `cmd:"" group:"server" help:"Serve."`
 
 	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
 	Runs    runsCommand    `cmd:"" group:"people" help:"List runs."`
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print what happens to a run until it is over."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"End a run."`
-	Inbox   inboxCommand   `cmd:"" group:"people" help:"List what people are asked."`
+	Inbox   inboxScreen    `cmd:"" group:"people" help:"What people are asked, to look at and to decide."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
 	Approve approveCommand `cmd:"" group:"people" help:"Say yes to a request."`
 	Reject  rejectCommand  `cmd:"" group:"people" help:"Say no to a request."`
 	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
+	deskCommands
 
-	Keys  keysCommands  `cmd:"" group:"operators" help:"What programs sign in with."`
-	Key   keyCommands   `cmd:"" group:"operators" help:"The key with which everything in the store is sealed."`
-	Store storeCommands `cmd:"" group:"operators" help:"What is kept: how much, for how long, of whom."`
+	Config  configCommands `cmd:"" group:"operators" help:"The settings of the server."`
+	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this program could not go on with. Before a deploy."`
+	Migrate migrateCommand `cmd:"" group:"operators" help:"Bring the schema of the store up to date."`
+	Keys    keysCommands   `cmd:"" group:"operators" help:"What programs sign in with."`
+	Key     keyCommands    `cmd:"" group:"operators" help:"The key with which everything in the store is sealed."`
+	Store   storeCommands  `cmd:"" group:"operators" help:"What is kept: how much, for how long, of whom."`
 
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Audit auditCommands `cmd:"" group:"operators" help:"The audit log: verify it, sign it, prove a decision, export it, compare it with what was done."`
+
+	Help       helpCommand       `cmd:"" group:"more" help:"Show the help of a command, or this."`
+	Completion completionCommand `cmd:"" group:"more" help:"Print a script that lets a shell complete commands and flags."`
+	Complete   completeCommand   `cmd:"" name:"__complete" hidden:"" help:"What could come next on a command line; for the scripts of completion."`
+	Version    versionCommand    `cmd:"" group:"more" help:"Print the version."`
 }
+
+var groups = kong.ExplicitGroups([]kong.Group{
+	{Key: "server", Title: "A server"},
+	{Key: "people", Title: "For people, on a server (FERMATA_URL, FERMATA_TOKEN)"},
+	{Key: "rules", Title: "For those who say how it is decided, on files"},
+	{Key: "operators", Title: "For operators, on the store of a server"},
+	{Key: "more", Title: "More"},
+})
+
+const description = "Lets agents and workflows stop for a person, and go on exactly where they stopped.\n\nNew here? Start with: fermata demo"
 
 // Main runs the program with the arguments of this process, and returns its exit code.
 func Main(options ...Option) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who asks twice does not want to wait
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, options...)
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer, options ...Option) int {
-	p := &program{out: out, err: errOut}
+	p := &program{out: out, err: errOut, json: wantsJSON(args)}
 	for _, option := range options {
 		if err := option(p); err != nil {
-			fmt.Fprintln(errOut, "fermata:", err)
-			return exitError
+			return p.fail(err)
 		}
 	}
 	var c commands
 	left := -1
-	parser, err := kong.New(&c, kong.Name("fermata"), kong.Description("Lets agents and workflows stop for a person, and go on exactly where they stopped."),
-		kong.Writers(out, errOut), kong.Exit(func(code int) { left = code }), kong.ExplicitGroups([]kong.Group{{Key: "people", Title: "For people"}, {Key: "operators", Title: "For operators"}}), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
+	parser, err := kong.New(&c, kong.Name("fermata"), kong.Description(description), kong.Writers(out, errOut),
+		kong.Exit(func(code int) { left = code }), groups, kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
 	if err != nil {
-		fmt.Fprintln(errOut, "fermata:", err)
-		return exitError
+		return p.fail(err)
+	}
+	p.parser = parser
+	describeCommands(parser.Model.Node)
+	if len(args) == 0 {
+		args = []string{"help"}
 	}
 	parsed, err := parser.Parse(args)
 	if left >= 0 { // it showed a help text
 		return left
 	}
 	if err != nil {
-		fmt.Fprintln(errOut, "fermata:", err)
-		return exitUsage
+		return p.fail(&usageError{err})
 	}
-	if err := parsed.Run(); err != nil {
-		if errors.Is(err, context.Canceled) {
-			err = errors.New("stopped; it can be called again")
-		}
-		fmt.Fprintln(errOut, "fermata:", err)
-		return exitError
+	return p.fail(parsed.Run())
+}
+
+// wantsJSON reports whether errors are for programs, also if the rest of the command line is wrong.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
 	}
-	return exitOK
+	return slices.Contains(args, "--json")
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,7 +32,7 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.print(p, page.Items, func(w io.Writer) {
+	return p.print(page.Items, func(w io.Writer) {
 		if len(page.Items) == 0 {
 			fmt.Fprintln(w, "nothing is open")
 			return
@@ -73,7 +72,7 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 		return err
 	}
 	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: r.Shown})
-	return c.printOutcome(p, outcome, err)
+	return p.printOutcome(outcome, err)
 }
 
 type answerCommand struct {
@@ -85,7 +84,7 @@ type answerCommand struct {
 func (c *answerCommand) Run(ctx context.Context, p *program) error {
 	return c.decide(ctx, p, func(api.Request) (any, error) {
 		if !json.Valid([]byte(c.Answer)) {
-			return nil, errors.New("the answer is no JSON")
+			return nil, usage("the answer is no JSON")
 		}
 		return json.RawMessage(c.Answer), nil
 	})
@@ -103,7 +102,7 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 		said, err := word(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
 			if !json.Valid([]byte(c.Args)) {
-				return nil, errors.New("--args is no JSON")
+				return nil, usage("--args is no JSON")
 			}
 			said["args"] = json.RawMessage(c.Args)
 		}
@@ -138,7 +137,7 @@ func word(r api.Request, word, reason string) (map[string]any, error) {
 		}
 	}
 	if len(said) == 0 {
-		return nil, fmt.Errorf("%s is no question that can be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
+		return nil, usage("%s is no question that can be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
 	}
 	if reason == "" {
 		return said, nil
@@ -149,5 +148,5 @@ func word(r api.Request, word, reason string) (map[string]any, error) {
 			return said, nil
 		}
 	}
-	return nil, fmt.Errorf("an answer to %s has no room for a reason", r.Kind)
+	return nil, usage("an answer to %s has no room for a reason", r.Kind)
 }

@@ -2,12 +2,12 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 )
 
 type keysCommands struct {
@@ -24,26 +24,54 @@ type keysCreate struct {
 	For     time.Duration `help:"How long it is good; for ever by default." placeholder:"DURATION"`
 }
 
+// keyRow is an API key for programs.
+type keyRow struct {
+	ID        string     `json:"id"`
+	Account   string     `json:"account"`
+	Name      string     `json:"name"`
+	Role      string     `json:"role"`
+	State     string     `json:"state,omitempty"` // good, revoked or expired
+	Key       string     `json:"key,omitempty"`   // shown once
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	RevokedAt *time.Time `json:"revokedAt,omitempty"`
+}
+
+func rowOf(c store.Credential) keyRow {
+	moment := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	row := keyRow{ID: c.ID, Account: c.Account, Name: c.Name, Role: c.Role, State: "good", CreatedAt: moment(c.Created), ExpiresAt: moment(c.Expires), RevokedAt: moment(c.Revoked)}
+	switch {
+	case row.RevokedAt != nil:
+		row.State = "revoked"
+	case row.ExpiresAt != nil && row.ExpiresAt.Before(time.Now()):
+		row.State = "expired"
+	}
+	return row
+}
+
 // Run makes a key.
-func (c *keysCreate) Run(ctx context.Context, p *program) (err error) {
-	s, err := c.openStore(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	var expires time.Time
-	if c.For > 0 {
-		expires = time.Now().Add(c.For)
-	}
-	key, kept, err := server.NewKey(c.Account, c.Name, server.Role(c.Role), expires)
-	if err != nil {
-		return err
-	}
-	if err := s.AddCredential(ctx, kept); err != nil {
-		return err
-	}
-	fmt.Fprintln(p.out, key)
-	return nil
+func (c *keysCreate) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		var expires time.Time
+		if c.For > 0 {
+			expires = time.Now().Add(c.For)
+		}
+		key, kept, err := server.NewKey(c.Account, c.Name, server.Role(c.Role), expires)
+		if err != nil {
+			return &usageError{err}
+		}
+		if err := s.AddCredential(ctx, kept); err != nil {
+			return err
+		}
+		row := rowOf(kept)
+		row.Key, row.State = key, ""
+		return p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
+	})
 }
 
 type keysList struct {
@@ -52,29 +80,30 @@ type keysList struct {
 }
 
 // Run lists keys.
-func (c *keysList) Run(ctx context.Context, p *program) (err error) {
-	s, err := c.openStore(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	list, err := s.Credentials(ctx, c.Account)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tSTATE")
-	for _, k := range list {
-		state := "good"
-		switch {
-		case !k.Revoked.IsZero():
-			state = "revoked " + ago(k.Revoked)
-		case !k.Expires.IsZero() && k.Expires.Before(time.Now()):
-			state = "expired " + ago(k.Expires)
+func (c *keysList) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		list, err := s.Credentials(ctx, c.Account)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, clean(k.Name), k.Role, k.Created.Local().Format(time.DateTime), state)
-	}
-	return w.Flush()
+		rows := []keyRow{}
+		for _, k := range list {
+			rows = append(rows, rowOf(k))
+		}
+		return p.print(rows, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tSTATE")
+			for _, r := range rows {
+				state := r.State
+				switch state {
+				case "revoked":
+					state += " " + ago(*r.RevokedAt)
+				case "expired":
+					state += " " + ago(*r.ExpiresAt)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
+			}
+		})
+	})
 }
 
 type keysRevoke struct {
@@ -84,11 +113,6 @@ type keysRevoke struct {
 }
 
 // Run ends a key.
-func (c *keysRevoke) Run(ctx context.Context) (err error) {
-	s, err := c.openStore(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.RevokeCredential(ctx, c.Account, c.ID)
+func (c *keysRevoke) Run(ctx context.Context) error {
+	return c.withStore(ctx, func(s store.Store) error { return s.RevokeCredential(ctx, c.Account, c.ID) })
 }

@@ -19,19 +19,22 @@ import (
 type remote struct {
 	URL   string `name:"url" help:"The server." default:"http://127.0.0.1:8080" env:"FERMATA_URL"`
 	Token string `help:"Your API key." env:"FERMATA_TOKEN" placeholder:"KEY"`
-	JSON  bool   `name:"json" help:"Print JSON, for programs."`
 }
 
 func (r remote) client() (*client.Client, error) {
 	if r.Token == "" {
-		return nil, errors.New("--token or FERMATA_TOKEN is missing")
+		return nil, usage("--token or FERMATA_TOKEN is missing")
 	}
-	return client.New(r.URL, r.Token)
+	c, err := client.New(r.URL, r.Token)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return c, nil
 }
 
 // print writes a value as JSON, or as text.
-func (r remote) print(p *program, value any, text func(w io.Writer)) error {
-	if r.JSON {
+func (p *program) print(value any, text func(w io.Writer)) error {
+	if p.json {
 		return json.NewEncoder(p.out).Encode(value)
 	}
 	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
@@ -39,31 +42,31 @@ func (r remote) print(p *program, value any, text func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// printOutcome says how far a run has come.
-func (r remote) printOutcome(p *program, outcome fermata.Outcome, err error) error {
-	if errors.Is(err, client.ErrPending) {
-		fmt.Fprintln(p.err, "it is recorded, and under way")
-		return nil
-	}
+// printOutcome says how far a run has come. That a run has failed is an error, so that scripts notice.
+func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
-	return r.print(p, outcome, func(w io.Writer) {
+	err = p.print(outcome, func(w io.Writer) {
 		switch o := outcome.(type) {
 		case fermata.Completed:
-			fmt.Fprintf(w, "completed\t%s\n", o.Content)
+			fmt.Fprintf(w, "completed\t%s\n", clean(o.Content))
 			if o.Content == "" {
-				fmt.Fprintf(w, "\t%s\n", o.Output)
+				fmt.Fprintf(w, "\t%s\n", clean(string(o.Output)))
 			}
 		case fermata.Failed:
-			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, o.Message)
+			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, clean(o.Message))
 		case fermata.NeedsInput:
-			fmt.Fprintf(w, "waits\t%s\n", o.StateKey)
+			fmt.Fprintf(w, "waits\t%s\n", clean(o.StateKey))
 			for _, i := range o.Interrupts {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Kind, clean(string(i.Data)))
 			}
 		}
 	})
+	if failed, ok := outcome.(fermata.Failed); ok && err == nil {
+		err = fmt.Errorf("%w: %s", errRunFailed, failed.Code)
+	}
+	return err
 }
 
 // clean makes a text that somebody else wrote safe for a terminal: what a terminal would obey, or not show, is shown as what it is.
@@ -92,8 +95,11 @@ func (c *runCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if !json.Valid([]byte(c.Input)) {
+		return usage("the input is no JSON")
+	}
 	outcome, err := to.Chat(ctx, api.Chat{GraphID: c.Graph, StateKey: c.Key, Input: json.RawMessage(c.Input)})
-	return c.printOutcome(p, outcome, err)
+	return p.printOutcome(outcome, err)
 }
 
 type runsCommand struct {
@@ -112,7 +118,7 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.print(p, page.Items, func(w io.Writer) {
+	return p.print(page.Items, func(w io.Writer) {
 		fmt.Fprintln(w, "STATE KEY\tGRAPH\tSTATUS\tUPDATED")
 		for _, r := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clean(r.StateKey), r.GraphID, r.Status, ago(r.UpdatedAt))
@@ -137,7 +143,8 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.print(p, r, func(w io.Writer) { describe(w, r) })
+	p.looked(ctx, to, r)
+	return p.print(r, func(w io.Writer) { describe(w, r) })
 }
 
 func describe(w io.Writer, r api.Request) {
@@ -150,6 +157,7 @@ func describe(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, clean(d.By), d.At.Local().Format(time.DateTime))
 	}
 	fmt.Fprintf(w, "\n%s\n", clean(indented(r.Data)))
+	printLife(w, r.Life)
 	if d := r.Decision; d != nil {
 		fmt.Fprintf(w, "\n%s\n", clean(indented(d.Answer)))
 	} else if r.AnswerSchema != nil {
@@ -170,7 +178,8 @@ func indented(data json.RawMessage) string {
 
 type watchCommand struct {
 	remote
-	Key string `arg:"" help:"The state key of the run."`
+	Key     string        `arg:"" help:"The state key of the run."`
+	Timeout time.Duration `help:"Give up after so long; for ever by default." placeholder:"DURATION"`
 }
 
 // Run prints what happens to a run until it is over.
@@ -179,14 +188,22 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
+		defer cancel()
+	}
 	for event, err := range to.Events(ctx, c.Key, 0) {
+		if errors.Is(context.Cause(ctx), errTimeout) {
+			return fmt.Errorf("%w: %s", errTimeout, c.Timeout)
+		}
 		if err != nil {
 			return err
 		}
 		if event.Outcome != nil {
-			err = c.printOutcome(p, event.Outcome, nil)
+			err = p.printOutcome(event.Outcome, nil)
 		} else {
-			err = c.print(p, event.Event, func(w io.Writer) {
+			err = p.print(event.Event, func(w io.Writer) {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", event.CreatedAt.Local().Format(time.TimeOnly), event.Type, event.Request)
 			})
 		}

@@ -2,228 +2,225 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"time"
 
-	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/store"
 )
 
-// service is a server on a store.
-type service struct {
+type serveCommand struct {
 	place
-	Addr           string        `help:"Where to listen." default:"127.0.0.1:8080" placeholder:"HOST:PORT" env:"FERMATA_ADDR"`
-	Timeout        time.Duration `help:"How long a question may be open." default:"24h" env:"FERMATA_TIMEOUT"`
-	Retention      time.Duration `help:"How long a run is kept after it is over; for ever by default." env:"FERMATA_RETENTION"`
-	WebhookSecrets []string      `help:"What webhooks are signed with, whsec_…, the newest first." env:"FERMATA_WEBHOOK_SECRETS" placeholder:"SECRET"`
-	WebhookAllow   []string      `help:"Hosts and prefixes that webhooks may go to although they are not public." env:"FERMATA_WEBHOOK_ALLOW" placeholder:"HOST"`
+	Addr string `help:"Where to listen, in the place of listen.addr." placeholder:"HOST:PORT"`
 }
 
-// drainPatience is how long what is under way may take after somebody asked the server to end.
-const drainPatience = 20 * time.Second
+// Run serves until somebody ends it.
+func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	settings, err := c.settings("listen.addr", c.Addr)
+	if err != nil {
+		return err
+	}
+	log := logger(p, settings.Log)
+	for _, warning := range settings.Warnings {
+		log.Warn(warning)
+	}
+	r, err := start(ctx, p, settings, log)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "url", r.url, "metrics", r.metricsURL, "version", version())
+	return r.serve(ctx)
+}
 
-// running is a service at work.
+func logger(p *program, c config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // the settings have only such words
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(p.err, options))
+	}
+	return slog.New(slog.NewTextHandler(p.err, options))
+}
+
+// running is a server at work.
 type running struct {
 	*executor.Executor
+	settings *config.Config
+	server   *server.Server
 	store    openStore
+	log      *slog.Logger
 	url      string
-	listener net.Listener
-	http     *http.Server
+
+	metricsURL string // "" if there are none
+	doors      []door
+	tracing    tracing
+	desk       *deskFiles
 }
 
 // start opens everything and listens. Nothing is served yet.
-func (s service) start(ctx context.Context, p *program, log *slog.Logger) (*running, error) {
-	first := s.isNew()
-	box, _, err := s.openBox(first)
+func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*running, error) {
+	k := keeping{c}
+	if err := k.ready(ctx); err != nil {
+		return nil, err
+	}
+	file, _, err := k.openBox(k.isNew())
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.openStore(ctx, false)
+	st, err := k.open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.wire(p, st, box, log)
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
+	r := &running{settings: c, store: st, log: log}
+	if err := r.wire(p, file, log); err != nil {
+		return nil, errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	}
 	return r, nil
 }
 
-func (s service) wire(p *program, st openStore, box executor.Box, log *slog.Logger) (*running, error) {
-	own, err := inproc.New(p.graphs...)
-	if err != nil {
-		return nil, err
+// ready refuses a store whose schema has to be changed, if only fermata migrate may do that.
+func (k keeping) ready(ctx context.Context) error {
+	if k.Store.Migrate {
+		return nil
 	}
-	others, err := external.New(external.Config{Allow: s.WebhookAllow, Secrets: func(context.Context, string) ([]string, error) { return s.WebhookSecrets, nil }})
-	if err != nil {
-		return nil, err
+	applied, known, err := k.version(ctx)
+	if err == nil && applied < len(known) {
+		err = fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate (store.migrate is false)", applied, len(known))
 	}
-	e, err := executor.New(executor.Config{
-		Store: st, Box: box, Providers: append([]provider.Provider{own, others}, p.others...), Timeout: s.Timeout, Retention: s.Retention, Log: log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	h, err := server.New(server.Config{Executor: e, Auth: server.Keys(st), Log: log, Version: version()})
-	if err == nil {
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", s.Addr); err == nil {
-			return &running{Executor: e, store: st, url: "http://" + listener.Addr().String(), listener: listener, http: httpServer(h)}, nil
-		}
-	}
-	return nil, errors.Join(err, e.Stop(context.Background()))
+	return err
 }
 
-// httpServer has the patience of a server on the open network: none for those who do not speak.
-func httpServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
+	c := r.settings
+	providers, err := p.providers(c)
+	if err != nil {
+		return err
+	}
+	if r.tracing, err = newTracing(context.Background(), c.Tracing, log); err != nil {
+		return err
+	}
+	timeout := c.Runs.Timeout
+	if timeout == 0 {
+		timeout = -1 // for ever
+	}
+	files, desk, err := openDesk(context.Background(), c.Desk)
+	if err != nil {
+		return err
+	}
+	r.desk = files
+	r.Executor, err = executor.New(executor.Config{
+		Desk: desk, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
+		Lease: c.Runs.Lease, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
+	})
+	if err != nil {
+		return err
+	}
+	r.server, err = server.New(server.Config{
+		Executor: r.Executor, Auth: server.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
+		Limits: limits(c.Limits),
+		SignIn: &server.SignIn{Credentials: r.store, Box: file, OIDC: identities(c.Auth.OIDC), Life: c.Auth.Session.Life, Idle: c.Auth.Session.Idle},
+	})
+	if err != nil {
+		return err
+	}
+	return r.listen(log)
+}
+
+func limits(l config.Limits) server.Limits {
+	return server.Limits{
+		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Streams: l.Streams, Open: l.Open, Runs: l.Runs,
+		Sending: l.Sending, Patience: l.Patience, Heartbeat: l.Heartbeat, Recheck: l.Recheck,
+	}
+}
+
+// identities is the identity provider of the settings; nil if there is none.
+func identities(c config.OIDC) *server.OIDC {
+	if c.Issuer == "" {
+		return nil
+	}
+	roles := make(map[string][]server.Role)
+	for group, names := range c.Roles {
+		for _, name := range names {
+			roles[group] = append(roles[group], server.Role(name))
+		}
+	}
+	return &server.OIDC{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,
+		GroupsClaim: c.GroupsClaim, Roles: roles, Account: c.Account, AccountClaim: c.AccountClaim, PrincipalClaim: c.PrincipalClaim, Audience: c.Audience,
+	}
+}
+
+// listen opens the doors.
+func (r *running) listen(log *slog.Logger) error {
+	c := r.settings
+	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen)
+	if err != nil {
+		return err
+	}
+	r.doors, r.url = append(r.doors, main), main.url
+	if c.Metrics.Addr == config.Off {
+		return nil
+	}
+	plain := c.Listen
+	plain.TLS = config.TLS{}
+	metrics, err := listen("metrics.addr", c.Metrics.Addr, r.watched(), plain)
+	switch {
+	case err == nil:
+		r.doors, r.metricsURL = append(r.doors, metrics), metrics.url+"/metrics"
+	case c.From("metrics.addr") == "": // nobody asked for it
+		log.Warn("there are no metrics: the default address is taken; say another one, or off", "key", "metrics.addr", "addr", c.Metrics.Addr)
+	default:
+		return err
+	}
+	return nil
+}
+
+// watched is what operators and their programs look at. It has a door of its own, which they can keep shut for others.
+func (r *running) watched() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", r.server.Metrics())
+	mux.Handle("GET /healthz", r.server)
+	mux.Handle("GET /readyz", r.server)
+	return mux
 }
 
 // serve serves until ctx ends, and then lets what is under way end.
 func (r *running) serve(ctx context.Context) error {
 	r.Start()
-	failed := make(chan error, 1)
-	go func() { failed <- r.http.Serve(r.listener) }()
+	go r.desk.watch(ctx, r.log)
+	failed := make(chan error, len(r.doors))
+	for _, d := range r.doors {
+		go func() { failed <- d.serve() }()
+	}
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
+	return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+}
+
+// close ends everything. The executor first: whoever waits for an outcome gets it, or hears that it is under way.
+func (r *running) close(ctx context.Context) error {
+	patience, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
 	defer cancel()
-	// The executor first: whoever waits for an outcome gets it, or hears that it is under way.
-	stopped := r.Stop(patience)
-	if r.http.Shutdown(patience) != nil { // those who follow events do not go by themselves
-		_ = r.http.Close()
+	var errs []error
+	if r.Executor != nil {
+		errs = append(errs, r.Stop(patience))
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
+	for _, d := range r.doors {
+		d.close(patience)
 	}
-	return errors.Join(err, stopped, r.store.Close())
+	if err := r.tracing.close(patience); err != nil {
+		r.log.Warn("the last traces could not be sent", "err", err)
+	}
+	return errors.Join(append(errs, r.store.Close())...)
 }
 
-type serveCommand struct{ service }
-
-// Run serves until somebody ends it.
-func (c *serveCommand) Run(ctx context.Context, p *program) error {
-	log := slog.New(slog.NewTextHandler(p.err, nil))
-	r, err := c.start(ctx, p, log)
-	if err != nil {
-		return err
-	}
-	log.Info("serving", "url", r.url, "version", version())
-	return r.serve(ctx)
-}
-
-type demoCommand struct {
-	Data string `help:"Where to keep everything." default:".fermata" placeholder:"DIR"`
-	Addr string `help:"Where to listen; 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	JSON bool   `name:"json" help:"Print one line of JSON when it is ready: url, token, account."`
-}
-
-// demoAccount is whose runs the demo shows.
-const demoAccount = "demo"
-
-// Run serves the samples on a SQLite file, with a fresh key for whoever sees the output.
-func (c *demoCommand) Run(ctx context.Context, p *program) error {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return err
-	}
-	graphs, err := sample.Graphs()
-	if err != nil {
-		return err
-	}
-	p.graphs = append(p.graphs, graphs...)
-	log := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s := service{place: place{Store: sqliteScheme + filepath.Join(c.Data, "fermata.db")}, Addr: c.Addr}
-	r, err := s.start(ctx, p, log)
-	if err != nil {
-		return err
-	}
-	token, err := demoKey(ctx, r.store)
-	if err == nil {
-		err = demoRuns(ctx, r.Executor)
-	}
-	if err != nil {
-		return errors.Join(err, r.Stop(ctx), r.listener.Close(), r.store.Close())
-	}
-	c.announce(p, r.url, token)
-	return r.serve(ctx)
-}
-
-// demoKey makes a new admin key, and ends that of the demo before: nobody has it any more.
-func demoKey(ctx context.Context, credentials store.Credentials) (string, error) {
-	old, err := credentials.Credentials(ctx, demoAccount)
-	if err != nil {
-		return "", err
-	}
-	for _, c := range old {
-		if c.Name == "you" {
-			if err := credentials.RevokeCredential(ctx, demoAccount, c.ID); err != nil {
-				return "", err
-			}
-		}
-	}
-	key, kept, err := server.NewKey(demoAccount, "you", server.Admin, time.Time{})
-	if err != nil {
-		return "", err
-	}
-	return key, credentials.AddCredential(ctx, kept)
-}
-
-// demoRuns starts some runs, in different states. Started again they are as they were.
-func demoRuns(ctx context.Context, e *executor.Executor) error {
-	for key, run := range map[string]struct{ graph, input, answer string }{
-		"article-tea":    {"inproc:content-review", `{"topic":"tea"}`, ""},
-		"article-coffee": {"inproc:content-review", `{"topic":"coffee"}`, `{"action":"revise","feedback":"a picture"}`},
-		"article-cocoa":  {"inproc:content-review", `{"topic":"cocoa"}`, `{"action":"approve"}`},
-		"article-mud":    {"inproc:content-review", `{"topic":"mud"}`, `{"action":"reject","feedback":"nobody drinks it"}`},
-		"drop-users":     {"inproc:drop-table", `{"name":"users","rows":48213}`, ""},
-	} {
-		if _, err := e.Run(ctx, executor.Request{Account: demoAccount, StateKey: key, Graph: run.graph, Input: json.RawMessage(run.input)}); err != nil {
-			return err
-		}
-		if run.answer == "" {
-			continue
-		}
-		if _, err := e.Run(ctx, executor.Request{Account: demoAccount, StateKey: key, ResumeID: "demo-" + key, Actor: "ann", Via: "demo", Value: json.RawMessage(run.answer)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *demoCommand) announce(p *program, url, token string) {
-	if c.JSON {
-		_ = json.NewEncoder(p.out).Encode(map[string]string{"url": url, "token": token, "account": demoAccount})
-		return
-	}
-	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; everything is kept in %[3]s. End it with Ctrl-C.
-
-In another terminal:
-
-  export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
-  fermata inbox                                  what people are asked
-  fermata run inproc:content-review '{"topic":"tea"}'
-
-Or without any client:
-
-  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
-    -d '{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}'
-  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
-    -d '{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}'
-
-`, url, token, c.Data)
-}
+// addrOf is where the main door is.
+func (r *running) addrOf() net.Addr { return r.doors[0].listener.Addr() }

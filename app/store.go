@@ -7,40 +7,44 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/redis"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // place is where everything is kept, as a command line says it.
 type place struct {
-	Store   string `help:"Where everything is kept: sqlite:FILE or postgres://…" placeholder:"URL" default:"sqlite:fermata.db" env:"FERMATA_STORE"`
-	KeyFile string `help:"The file with the key; for SQLite, by default the file of the store with .key behind it." placeholder:"FILE" env:"FERMATA_KEY_FILE"`
+	Config  string `short:"c" help:"A file with settings; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
+	Store   string `help:"Where everything is kept, sqlite:FILE or postgres://…, in the place of store.url." placeholder:"URL"`
+	KeyFile string `help:"The file with the key, in the place of key.file." placeholder:"FILE"`
 }
 
-const sqliteScheme = "sqlite:"
+// settings are those of the file, of the environment and of the command line.
+func (p place) settings(flags ...string) (*config.Config, error) {
+	said := map[string]string{"store.url": p.Store, "key.file": p.KeyFile}
+	for i := 0; i+1 < len(flags); i += 2 {
+		said[flags[i]] = flags[i+1]
+	}
+	return config.Load(config.Source{File: p.Config, Environ: os.Environ(), Flags: said})
+}
 
-// openStore opens a store by its URL. A SQLite file must be there if mustExist says so: a mistyped name must not look like an empty store.
-func (p place) openStore(ctx context.Context, mustExist bool) (openStore, error) {
-	if path, ok := strings.CutPrefix(p.Store, sqliteScheme); ok {
-		if mustExist && p.isNew() {
-			return nil, fmt.Errorf("there is no store %s", path)
-		}
-		return sqlite.Open(path)
-	}
-	if u, err := url.Parse(p.Store); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
-		return postgres.Open(ctx, p.Store, postgres.Config{})
-	}
-	return nil, errors.New("the store is neither sqlite:FILE nor postgres://…") // without the text: it may hold a password
+// keeping is a store that is named by settings.
+type keeping struct{ *config.Config }
+
+func (p place) keeping() (keeping, error) {
+	c, err := p.settings()
+	return keeping{c}, err
 }
 
 // openStore is a store that has to be closed.
@@ -49,20 +53,89 @@ type openStore interface {
 	io.Closer
 }
 
-// keyFile is the file with the key.
-func (p place) keyFile() (string, error) {
-	if p.KeyFile != "" {
-		return p.KeyFile, nil
+// sqlite returns the path of the file, if it is one.
+func (k keeping) sqlite() (path string, ok bool) {
+	return strings.CutPrefix(k.Store.URL.Reveal(), config.SQLiteScheme)
+}
+
+func (k keeping) postgres() postgres.Config {
+	s := k.Store
+	return postgres.Config{Schema: s.Schema, MaxConns: s.MaxConns, Timeout: s.Timeout, LockTimeout: s.LockTimeout}
+}
+
+// open opens the store. A SQLite file must be there if mustExist says so: a mistyped name must not look like an empty store.
+func (k keeping) open(ctx context.Context, mustExist bool) (openStore, error) {
+	if err := config.CheckStore(k.Store.URL); err != nil {
+		return nil, err
 	}
-	if path, ok := strings.CutPrefix(p.Store, sqliteScheme); ok {
+	if path, ok := k.sqlite(); ok {
+		if mustExist && k.isNew() {
+			return nil, fmt.Errorf("%w %s", errNoStore, path)
+		}
+		return k.behindRedis(sqlite.Open(path))
+	}
+	return k.behindRedis(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
+}
+
+// cached is a store behind Redis.
+type cached struct {
+	*redis.Store
+	close func() error
+}
+
+func (c *cached) Close() error { return c.close() }
+
+// behindRedis puts Redis in front of a store, if there is one.
+func (k keeping) behindRedis(s openStore, err error) (openStore, error) {
+	if err != nil {
+		return nil, newerError(err)
+	}
+	if k.Store.RedisURL == "" {
+		return s, nil
+	}
+	client, err := redis.NewClient(k.Store.RedisURL.Reveal())
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	front, err := redis.New(s, client, redis.Config{})
+	if err != nil {
+		return nil, errors.Join(err, client.Close(), s.Close())
+	}
+	return &cached{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
+}
+
+// version says how far the schema is, without touching it.
+func (k keeping) version(ctx context.Context) (applied int, known []string, err error) {
+	if path, ok := k.sqlite(); ok {
+		applied, known, err = sqlite.Version(ctx, path)
+	} else {
+		applied, known, err = postgres.Version(ctx, k.Store.URL.Reveal(), k.postgres())
+	}
+	return applied, known, newerError(err)
+}
+
+// newerError says what to do about a store that is newer than this program.
+func newerError(err error) error {
+	if errors.Is(err, sqlite.ErrNewer) || errors.Is(err, postgres.ErrNewer) {
+		return fmt.Errorf("the store belongs to a newer fermata than this one (%s): run that one, or go back to a backup from before it (%w)", version(), err)
+	}
+	return err
+}
+
+// keyFile is the file with the key.
+func (k keeping) keyFile() (string, error) {
+	if k.Key.File != "" {
+		return k.Key.File, nil
+	}
+	if path, ok := k.sqlite(); ok {
 		return path + ".key", nil
 	}
-	return "", errors.New("--key-file is missing: replicas on PostgreSQL share a key")
+	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key")
 }
 
 // openBox opens the key file. It is made on the first start only, together with the store: a key that is lost cannot be made anew.
-func (p place) openBox(first bool) (*box.File, string, error) {
-	path, err := p.keyFile()
+func (k keeping) openBox(first bool) (*box.File, string, error) {
+	path, err := k.keyFile()
 	if err != nil {
 		return nil, "", err
 	}
@@ -79,13 +152,30 @@ func (p place) openBox(first bool) (*box.File, string, error) {
 }
 
 // isNew reports whether there is no store yet.
-func (p place) isNew() bool {
-	path, ok := strings.CutPrefix(p.Store, sqliteScheme)
+func (k keeping) isNew() bool {
+	path, ok := k.sqlite()
 	if !ok {
 		return false
 	}
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// providers are those that this program has.
+func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
+	own, err := inproc.New(p.graphs...)
+	if err != nil {
+		return nil, err
+	}
+	var secrets []string
+	for _, s := range c.Webhooks.Secrets {
+		secrets = append(secrets, s.Reveal())
+	}
+	elsewhere, err := external.New(external.Config{Allow: c.Webhooks.Allow, Secrets: func(context.Context, string) ([]string, error) { return secrets, nil }})
+	if err != nil {
+		return nil, err
+	}
+	return append([]provider.Provider{own, elsewhere}, p.others...), nil
 }
 
 // opened is a store with the executor that knows its key.
@@ -97,23 +187,55 @@ type opened struct {
 
 // open opens what is there already, for somebody who looks after it; nothing is executed.
 func (p place) open(ctx context.Context, of *program) (*opened, error) {
-	file, path, err := p.openBox(false)
+	k, err := p.keeping()
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.openStore(ctx, true)
+	if err := k.ready(ctx); err != nil {
+		return nil, err
+	}
+	file, path, err := k.openBox(false)
 	if err != nil {
 		return nil, err
 	}
-	own, err := inproc.New(of.graphs...)
+	s, err := k.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := of.providers(k.Config)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	e, err := executor.New(executor.Config{Store: s, Box: file, Providers: append([]provider.Provider{own}, of.others...), Log: slog.New(slog.NewTextHandler(of.err, nil))})
+	e, err := executor.New(executor.Config{Store: s, Box: file, Providers: providers, Log: slog.New(slog.NewTextHandler(of.err, nil))})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return &opened{Executor: e, file: path, close: func() error {
 		return errors.Join(e.Stop(context.WithoutCancel(ctx)), s.Close())
 	}}, nil
+}
+
+// withStore opens a store that is there, lets somebody use it, and closes it.
+func (p place) withStore(ctx context.Context, use func(store.Store) error) error {
+	k, err := p.keeping()
+	if err != nil {
+		return err
+	}
+	if err := k.ready(ctx); err != nil {
+		return err
+	}
+	s, err := k.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(s), s.Close())
+}
+
+// withExecutor opens a store that is there, lets somebody look after it, and closes it.
+func (p place) withExecutor(ctx context.Context, of *program, use func(*opened) error) error {
+	o, err := p.open(ctx, of)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(o), o.close())
 }

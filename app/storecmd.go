@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/store"
 )
 
 type keyCommands struct {
@@ -25,7 +27,7 @@ type keyMake struct {
 // Run makes a key file, for replicas that share it.
 func (c *keyMake) Run() error {
 	if _, err := os.Stat(c.File); err == nil {
-		return fmt.Errorf("the file %s is there already", c.File)
+		return usage("the file %s is there already", c.File)
 	}
 	return box.MakeFile(c.File)
 }
@@ -34,35 +36,39 @@ type keyRotate struct{ place }
 
 // Run changes the key. Processes that use the key file notice the new key by themselves; until they do, they seal with the old one. So it is
 // gone over everything until there was nothing left to do, and only then the old key goes.
-func (c *keyRotate) Run(ctx context.Context, p *program) (err error) {
-	o, err := c.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	if err := box.Rotate(o.file); err != nil {
-		return err
-	}
-	for round := 1; ; round++ {
-		if err := wait(ctx, 2*box.CheckEvery); err != nil {
+func (c *keyRotate) Run(ctx context.Context, p *program) error {
+	return c.withExecutor(ctx, p, func(o *opened) error {
+		if err := box.Rotate(o.file); err != nil {
 			return err
 		}
-		sum, err := o.Reseal(ctx, func(r executor.Resealed) {
-			fmt.Fprintf(p.err, "\rround %d: %d values seen, %d sealed anew", round, r.Seen, r.Changed)
-		})
-		fmt.Fprintln(p.err)
-		if err != nil {
-			return fmt.Errorf("%w; the old key is kept: call it again", err)
+		var all executor.Resealed
+		for round := 1; ; round++ {
+			if err := wait(ctx, 2*box.CheckEvery); err != nil {
+				return err
+			}
+			sum, err := o.Reseal(ctx, func(r executor.Resealed) {
+				fmt.Fprintf(p.err, "\rround %d: %d values seen, %d sealed anew", round, r.Seen, r.Changed)
+			})
+			fmt.Fprintln(p.err)
+			if err != nil {
+				return fmt.Errorf("%w; the old key is kept: call it again", err)
+			}
+			all.Seen, all.Changed = sum.Seen, all.Changed+sum.Changed
+			if sum.Changed == 0 {
+				break
+			}
 		}
-		if sum.Changed == 0 {
-			break
+		if err := box.Retire(o.file); err != nil {
+			return err
 		}
-	}
-	if err := box.Retire(o.file); err != nil {
-		return err
-	}
-	fmt.Fprintln(p.out, "the key is changed")
-	return nil
+		return p.print(rotated{all.Seen, all.Changed}, func(w io.Writer) { fmt.Fprintln(w, "the key is changed") })
+	})
+}
+
+// rotated is what a change of keys came to, for programs.
+type rotated struct {
+	Values  int64 `json:"values"`
+	Changed int64 `json:"changed"`
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -86,43 +92,53 @@ type storeCommands struct {
 
 type storeSize struct{ place }
 
+// sizeRow is the size of a store, for programs.
+type sizeRow struct {
+	Bytes int64            `json:"bytes"`
+	Free  int64            `json:"free"`
+	Rows  map[string]int64 `json:"rows"`
+}
+
 // Run prints the size of the store.
-func (c *storeSize) Run(ctx context.Context, p *program) (err error) {
-	s, err := c.openStore(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	size, err := s.Size(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(p.out, "%-12s %15d bytes\n%-12s %15d bytes\n", "database", size.Bytes, "unused", size.Free)
-	for _, table := range slices.Sorted(maps.Keys(size.Rows)) {
-		fmt.Fprintf(p.out, "%-12s %15d rows\n", table, size.Rows[table])
-	}
-	return nil
+func (c *storeSize) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		size, err := s.Size(ctx)
+		if err != nil {
+			return err
+		}
+		return p.print(sizeRow{size.Bytes, size.Free, size.Rows}, func(w io.Writer) {
+			fmt.Fprintf(w, "%-12s %15d bytes\n%-12s %15d bytes\n", "database", size.Bytes, "unused", size.Free)
+			for _, table := range slices.Sorted(maps.Keys(size.Rows)) {
+				fmt.Fprintf(w, "%-12s %15d rows\n", table, size.Rows[table])
+			}
+		})
+	})
 }
 
 type storeVacuum struct{ place }
 
+// vacuumed is what a vacuum came to, for programs.
+type vacuumed struct {
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+}
+
 // Run makes the store as small as it can be.
-func (c *storeVacuum) Run(ctx context.Context, p *program) (err error) {
-	s, err := c.openStore(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	before, err := s.Size(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.Vacuum(ctx); err != nil {
-		return err
-	}
-	after, err := s.Size(ctx)
-	fmt.Fprintf(p.out, "%d bytes, were %d\n", after.Bytes, before.Bytes)
-	return err
+func (c *storeVacuum) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		before, err := s.Size(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.Vacuum(ctx); err != nil {
+			return err
+		}
+		after, err := s.Size(ctx)
+		if err != nil {
+			return err
+		}
+		return p.print(vacuumed{before.Bytes, after.Bytes}, func(w io.Writer) { fmt.Fprintf(w, "%d bytes, were %d\n", after.Bytes, before.Bytes) })
+	})
 }
 
 type storeExport struct {
@@ -131,25 +147,24 @@ type storeExport struct {
 	Output  string `short:"o" help:"The file to write; it must not be there. Default: standard output." placeholder:"FILE"`
 }
 
-// Run exports an account.
-func (c *storeExport) Run(ctx context.Context, p *program) (err error) {
-	o, err := c.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	out := p.out
-	if c.Output != "" {
-		file, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // it is in the clear
-		if err != nil {
-			return err
+// Run exports an account. What it writes is JSON anyway.
+func (c *storeExport) Run(ctx context.Context, p *program) error {
+	return c.withExecutor(ctx, p, func(o *opened) (result error) {
+		out := p.out
+		if c.Output != "" {
+			file, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // it is in the clear
+			if err != nil {
+				return err
+			}
+			defer func() { result = errors.Join(result, file.Close()) }()
+			out = file
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		out = file
-	}
-	n, err := o.Export(ctx, c.Account, out)
-	fmt.Fprintln(p.err, n, "runs")
-	return err
+		n, err := o.Export(ctx, c.Account, out)
+		if !p.json {
+			fmt.Fprintln(p.err, n, "runs")
+		}
+		return err
+	})
 }
 
 type storeErase struct {
@@ -158,20 +173,24 @@ type storeErase struct {
 	Yes     bool   `help:"Do it. Without, it only says what it would do."`
 }
 
+// erased is what an erasure came to, for programs.
+type erased struct {
+	Account string `json:"account"`
+	Erased  bool   `json:"erased"`
+	Runs    int    `json:"runs"`
+}
+
 // Run erases an account.
-func (c *storeErase) Run(ctx context.Context, p *program) (err error) {
-	o, err := c.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	if !c.Yes {
-		fmt.Fprintf(p.out, "with --yes, all runs of %q are ended and everything that is known of them is deleted\n", c.Account)
-		return nil
-	}
-	n, err := o.Erase(ctx, c.Account)
-	fmt.Fprintln(p.out, n, "runs erased")
-	return err
+func (c *storeErase) Run(ctx context.Context, p *program) error {
+	return c.withExecutor(ctx, p, func(o *opened) error {
+		if !c.Yes {
+			return p.print(erased{Account: c.Account}, func(w io.Writer) {
+				fmt.Fprintf(w, "with --yes, all runs of %q are ended and everything that is known of them is deleted\n", c.Account)
+			})
+		}
+		n, err := o.Erase(ctx, c.Account)
+		return errors.Join(err, p.print(erased{c.Account, true, n}, func(w io.Writer) { fmt.Fprintln(w, n, "runs erased") }))
+	})
 }
 
 type storeRetry struct {
@@ -181,11 +200,6 @@ type storeRetry struct {
 }
 
 // Run lets a parked run go on.
-func (c *storeRetry) Run(ctx context.Context, p *program) (err error) {
-	o, err := c.open(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	return o.Retry(ctx, c.Account, c.StateKey)
+func (c *storeRetry) Run(ctx context.Context, p *program) error {
+	return c.withExecutor(ctx, p, func(o *opened) error { return o.Retry(ctx, c.Account, c.StateKey) })
 }

@@ -149,12 +149,12 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		"no such store":    {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitError, "there is no store"},
-		"what is it":       {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitError, "neither"},
+		"no such store":    {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "there is no store"},
+		"what is it":       {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
 		"unknown command":  {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
-		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitError, "unknown state key"},
+		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
 		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitError, "put it back"},
-		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitError, "--key-file is missing"},
+		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
 		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitError, "exists"},
 		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
 	} {
@@ -167,7 +167,7 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 	if err := box.MakeFile(other); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitError || !strings.Contains(errOut, "the key is not the one of this store") {
+	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitRefused || !strings.Contains(errOut, "the key is not the one of this store") {
 		t.Errorf("another key: %d %s", code, errOut)
 	}
 }

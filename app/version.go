@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"io"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -24,8 +26,15 @@ func version() string {
 
 type versionCommand struct{}
 
+// versionRow is the version, for programs.
+type versionRow struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 // Run prints the version.
 func (versionCommand) Run(p *program) error {
-	fmt.Fprintln(p.out, "fermata", version())
-	return nil
+	return p.print(versionRow{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}, func(w io.Writer) { fmt.Fprintln(w, "fermata", version()) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -16,34 +17,41 @@ func (s *Server) watch(next http.Handler) http.Handler {
 			return
 		}
 		ctx, end := context.WithCancel(r.Context())
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
-			s.recheck(ctx, r, end)
-		}()
+		stop := s.recheck(r, end)
 		watched := r.WithContext(ctx)
 		defer func() {
 			end()
-			<-gone
+			stop()
 			r.Pattern = watched.Pattern // for whoever counts
 		}()
 		next.ServeHTTP(w, watched)
 	})
 }
 
-// recheck calls end once whoever sent a request would not be let in with it any more. While nobody can say, nothing changes.
-func (s *Server) recheck(ctx context.Context, r *http.Request, end func()) {
-	again := time.NewTicker(s.config.Limits.Recheck)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+// recheck calls end once whoever sent a request would not be let in with it any more. While nobody can say, nothing changes. After stop it looks at
+// the request no longer. Between two looks there is a timer and no goroutine: there may be many streams.
+func (s *Server) recheck(r *http.Request, end func()) (stop func()) {
+	var mu sync.Mutex
+	over := false
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(s.config.Limits.Recheck, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
 			return
-		case <-again.C:
-			if _, err := s.identify(r); errors.Is(err, ErrUnauthenticated) {
-				end()
-				return
-			}
 		}
+		if _, err := s.identify(r); errors.Is(err, ErrUnauthenticated) {
+			end()
+			return
+		}
+		timer.Reset(s.config.Limits.Recheck)
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
 	}
 }

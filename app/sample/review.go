@@ -1,54 +1,56 @@
-// Package sample holds the graphs that the demo shows: a text that a person reviews, and a table that an agent would like to drop.
 package sample
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/provider/inproc"
 )
-
-// Graphs are all of them.
-func Graphs() ([]inproc.Graph, error) {
-	review, err := contentReview()
-	if err != nil {
-		return nil, err
-	}
-	drop, err := dropTable()
-	if err != nil {
-		return nil, err
-	}
-	return []inproc.Graph{
-		inproc.Flow(review, inproc.FlowConfig[article]{
-			Description: "Writes a text and has a person review it, until they approve or reject it.", Content: func(a article) string { return a.Draft },
-		}),
-		inproc.Flow(drop, inproc.FlowConfig[table]{
-			Description: "Drops a table (not a real one), if a person approves.", Content: func(t table) string { return t.Receipt },
-		}),
-	}, nil
-}
 
 // article is the state of a review. Only the topic has to be given.
 type article struct {
 	Topic     string   `json:"topic"`
-	Draft     string   `json:"draft,omitempty"`
+	Draft     draft    `json:"draft,omitzero"`
+	Warnings  []string `json:"warnings,omitempty"`
 	Feedback  []string `json:"feedback,omitempty"`
+	Revisions int      `json:"revisions,omitempty"`
 	Verdict   verdict  `json:"verdict,omitzero"`
+	Rejected  string   `json:"rejected,omitempty"`
 	Published bool     `json:"published,omitempty"`
+}
+
+// content is what the review came to, in words.
+func (a article) content() string {
+	if a.Rejected != "" {
+		return "Not published: " + a.Rejected
+	}
+	return a.Draft.Content
+}
+
+// draft is a text in the making.
+type draft struct {
+	ID      string `json:"id"`
+	Content string `json:"content"`
 }
 
 var review = fermata.NewKind[question, verdict]("content-review")
 
 // question is what the reviewer sees.
 type question struct {
-	Reason string `json:"reason"`
-	Topic  string `json:"topic"`
-	Draft  string `json:"draft"`
-	Round  int    `json:"round"`
+	Reason           string            `json:"reason"`
+	Draft            draft             `json:"draft"`
+	Warnings         []string          `json:"warnings"`
+	SuggestedActions []suggestedAction `json:"suggestedActions"`
+}
+
+// suggestedAction is one of the answers that the reviewer may give, as a button would show it.
+type suggestedAction struct {
+	ID        string `json:"id"`
+	Label     string `json:"label"`
+	Action    action `json:"action"`
+	IsPrimary bool   `json:"isPrimary,omitempty"`
 }
 
 // verdict is what the reviewer says.
@@ -60,86 +62,116 @@ type verdict struct {
 
 type action string
 
-// Choices lists the actions, so that no other word passes for an answer.
-func (action) Choices() []string { return []string{"approve", "revise", "reject"} }
+const (
+	approve action = "approve"
+	revise  action = "revise"
+	reject  action = "reject"
+)
 
-// Validate checks what the types alone cannot say.
-func (v verdict) Validate() error {
-	if v.Action == "revise" && strings.TrimSpace(v.Feedback) == "" {
-		return errors.New("to revise, feedback must say what should change")
-	}
-	return nil
-}
+// Choices lists the actions, so that no other word passes for an answer.
+func (action) Choices() []string { return []string{string(approve), string(revise), string(reject)} }
+
+// maxRevisions is how often a text is revised. Then it is approved, or nothing becomes of it.
+const maxRevisions = 5
 
 // contentReview is
 //
-//	draft ──▶ human_review ──approve──▶ publish ──▶ end
-//	  ▲            │  └──reject──▶ end
-//	  └── revise ──┘
+//	draft ──▶ auto_check ──pass──▶ human_review ──approve──▶ finalize ──▶ end
+//	             ▲  └──fail──▶ end    │      └──reject──▶ end
+//	             └─────── revise ◀────┘
 func contentReview() (*graph.Flow[article], error) {
 	g := graph.New[article]("content-review")
 	g.Node("draft", func(_ context.Context, a article) (article, error) {
-		a.Draft = fmt.Sprintf("Five things about %s.", a.Topic)
-		for _, wish := range a.Feedback {
-			a.Draft += fmt.Sprintf(" Now with %s.", wish)
-		}
+		a.write()
 		return a, nil
 	})
-	g.Node("human_review", func(ctx context.Context, a article) (article, error) {
-		said, err := review.Ask(ctx, question{Reason: "Content ready for review", Topic: a.Topic, Draft: a.Draft, Round: len(a.Feedback) + 1})
-		if err != nil {
-			return a, err
-		}
-		if a.Verdict = said; said.Action == "revise" {
-			a.Feedback = append(a.Feedback, said.Feedback)
-		}
+	g.Node("auto_check", autoCheck)
+	g.Node("human_review", humanReview)
+	g.Node("revise", func(_ context.Context, a article) (article, error) {
+		a.Revisions++
+		a.Feedback = append(a.Feedback, a.Verdict.Feedback)
+		a.write()
 		return a, nil
 	})
-	g.Node("publish", func(_ context.Context, a article) (article, error) {
+	g.Node("finalize", func(_ context.Context, a article) (article, error) {
 		if a.Verdict.EditedContent != "" {
-			a.Draft = a.Verdict.EditedContent
+			a.Draft.Content = a.Verdict.EditedContent
 		}
 		a.Published = true
 		return a, nil
 	})
 	g.Edge(graph.Start, "draft")
-	g.Edge("draft", "human_review")
-	g.Branch("human_review", func(a article) string {
-		switch a.Verdict.Action {
-		case "approve":
-			return "publish"
-		case "revise":
-			return "draft"
-		}
-		return graph.End
-	}, "publish", "draft", graph.End)
-	g.Edge("publish", graph.End)
+	g.Edge("draft", "auto_check")
+	g.Branch("auto_check", routeAfterCheck, "human_review", graph.End)
+	g.Branch("human_review", routeAfterReview, "finalize", "revise", graph.End)
+	g.Edge("revise", "auto_check")
+	g.Edge("finalize", graph.End)
 	return g.Compile()
 }
 
-// table is the state of a drop.
-type table struct {
-	Name    string `json:"name"`
-	Rows    int    `json:"rows,omitempty"`
-	Receipt string `json:"receipt,omitempty"`
+// write makes the draft of the topic and of what was said about those before it.
+func (a *article) write() {
+	a.Draft = draft{ID: fmt.Sprintf("draft-%d", a.Revisions+1), Content: fmt.Sprintf("Five things about %s.", a.Topic)}
+	for _, wish := range a.Feedback {
+		if wish != "" {
+			a.Draft.Content += fmt.Sprintf(" Now with %s.", wish)
+		}
+	}
 }
 
-// dropTable asks before it acts, and acts once.
-func dropTable() (*graph.Flow[table], error) {
-	g := graph.New[table]("drop-table")
-	g.Node("drop", func(ctx context.Context, t table) (table, error) {
-		yes, err := fermata.Approve(ctx, fermata.Action[table]{
-			Name: "drop-table", Args: t, Fixed: true, Summary: fmt.Sprintf("Drop the table %s with %d rows. It cannot be brought back.", t.Name, t.Rows),
-		})
-		if err != nil {
-			return t, err
-		}
-		t.Receipt, err = fermata.Effect(ctx, yes, func(_ context.Context, t table, key string) (string, error) {
-			return fmt.Sprintf("the table %s is gone (%s)", t.Name, key), nil
-		})
-		return t, err
+// autoCheck does not bother a person with what must not be published anyway.
+func autoCheck(_ context.Context, a article) (article, error) {
+	a.Warnings = nil
+	if strings.TrimSpace(a.Topic) == "" {
+		a.Rejected = "it is about nothing"
+	}
+	if len(a.Draft.Content) < 40 {
+		a.Warnings = append(a.Warnings, "it is short")
+	}
+	return a, nil
+}
+
+func humanReview(ctx context.Context, a article) (article, error) {
+	said, err := review.Ask(ctx, question{
+		Reason: "Content ready for review", Draft: a.Draft, Warnings: append([]string{}, a.Warnings...),
+		SuggestedActions: []suggestedAction{
+			{ID: "approve", Label: "Approve & publish", Action: approve, IsPrimary: true},
+			{ID: "revise", Label: "Request changes", Action: revise},
+			{ID: "reject", Label: "Reject", Action: reject},
+		},
 	})
-	g.Edge(graph.Start, "drop")
-	g.Edge("drop", graph.End)
-	return g.Compile()
+	if err != nil {
+		return a, err
+	}
+	a.Verdict = said
+	switch {
+	case said.Action == reject:
+		a.Rejected = "the reviewer did not want it"
+		if said.Feedback != "" {
+			a.Rejected = said.Feedback
+		}
+	case said.Action == revise && a.Revisions >= maxRevisions:
+		a.Rejected = fmt.Sprintf("it was still not right after %d revisions", maxRevisions)
+	}
+	return a, nil
+}
+
+func routeAfterCheck(a article) string {
+	if a.Rejected != "" {
+		return graph.End
+	}
+	return "human_review"
+}
+
+// routeAfterReview: only a clear yes leads to finalize.
+func routeAfterReview(a article) string {
+	switch {
+	case a.Rejected != "":
+		return graph.End
+	case a.Verdict.Action == approve:
+		return "finalize"
+	case a.Verdict.Action == revise:
+		return "revise"
+	}
+	return graph.End
 }

@@ -2,7 +2,7 @@
 // answer ([Review]), a loop that ends, an action on the outside world that waits for a yes, and a run that survives whatever
 // happens to its process.
 //
-//	go run ./examples/contentreview                  # or: make demo
+//	go run ./examples/contentreview                  # or: make demo-terminal
 //	go run ./examples/contentreview -topic "tea" -run tea
 //	go run ./examples/contentreview -draw            # the graph as Mermaid, with the node that waits
 //	go run ./examples/contentreview -json            # for programs: an answer per line in, an outcome per line out

@@ -53,7 +53,7 @@ var floors = []floor{
 	{"analytics", may(".", "store", "internal/..."), "questions to the stored history; asking them runs nothing"},
 	{"dialog", may(".", "store", "internal/..."), "speaks to an end user on behalf of any agent, so it knows none of them"},
 
-	{"executor", may(".", "store", "provider", "desk", "policy", "audit", "analytics", "internal/..."), "the only writer of run status; providers come to it through the port"},
+	{"executor", may(".", "store", "provider", "desk", "policy", "policy/...", "audit", "analytics", "internal/..."), "the only writer of run status; providers come to it through the port"},
 
 	{"api", may("."), "the words of the HTTP API, for both of its ends"},
 	{"client", may(".", "api", "analytics"), "a program that speaks to a server needs nothing of the server, but for the words of its reports"},
@@ -61,7 +61,7 @@ var floors = []floor{
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},
 	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of the request row, like any channel"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
-	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
+	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
 	{"app/sample", may(".", "graph", "provider/inproc"), "graphs for the demo are written as a user would write them"},
 	{"app/config", may(), "settings are read and checked without the parts that they are for"},

@@ -1,0 +1,179 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/api"
+)
+
+// refundFor starts a run that asks, and returns the id of the request.
+func (o *office) refundFor(order string) string {
+	o.Helper()
+	if code, out, errOut := o.as("bot", "run", "inproc:refund", `{"order":`+order+`,"cents":4000}`, "--key", "refund-"+order); code != exitOK {
+		o.Fatal(code, out, errOut)
+	}
+	return o.last().ID
+}
+
+// life is what the server says of a request to an auditor, who changes nothing by looking.
+func (o *office) life(id string) *api.Life {
+	o.Helper()
+	code, out, errOut := o.as("aud", "show", id, "--json")
+	var r api.Request
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Life == nil {
+		o.Fatal(code, out, errOut, err)
+	}
+	return r.Life
+}
+
+func TestActs_SayWhyNot(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	for _, c := range []struct {
+		who  string
+		args []string
+		code int
+		want string
+	}{
+		{"mallory", []string{"claim", id}, exitRefused, "not_yours"},
+		{"bot", []string{"claim", id}, exitRefused, "forbidden"},
+		{"bob", []string{"claim", "int_none"}, exitNotFound, "not_found"},
+		{"bob", []string{"release", id}, exitConflict, "not_possible"},
+		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
+		{"bob", []string{"comment", id}, exitUsage, "<text>"},
+		{"bot", []string{"reply", id, "yes"}, exitUsage, "no question"},
+		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "not_possible"},
+		{"bob", []string{"delegate", id, "bob"}, exitRefused, "themselves"},
+		{"bob", []string{"snooze", id, "a while"}, exitUsage, "neither a time"},
+		{"bob", []string{"snooze", id, "0s"}, exitUsage, "neither a time"},
+		{"bob", []string{"snooze", id, "2020-01-01T00:00:00Z"}, exitUsage, "bad_request"},
+		{"bob", []string{"extend", id, "1h"}, exitUsage, "its deadline is"},
+	} {
+		code, out, errOut := o.as(c.who, c.args...)
+		if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
+			t.Errorf("%s$ fermata %q: %d, no %q in %s%s", c.who, c.args, code, c.want, out, errOut)
+		}
+	}
+	if life := o.life(id); len(life.Comments)+len(life.Votes) != 0 || life.Claim != nil || life.Snoozed != nil {
+		t.Errorf("what was refused changed %+v", life)
+	}
+}
+
+// I8: with a key of another account, a request is not there.
+func TestI8_ActsDoNotReachOtherAccounts(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	_, key, _ := call(t, "keys", "create", "other", "bob", "admin", "--store", "sqlite:f.db")
+	o.keys["bob"] = strings.TrimSpace(key)
+	for _, act := range [][]string{{"claim", id}, {"comment", id, "x"}, {"escalate", id}, {"escape", id}, {"show", id}} {
+		if code, out, errOut := o.as("bob", act...); code != exitNotFound || out != "" {
+			t.Errorf("%q: %d %s%s", act, code, out, errOut)
+		}
+	}
+}
+
+func TestActs_AreReadByPrograms(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	code, out, errOut := o.as("bob", "claim", id, "--json")
+	var r api.Request
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Life.Claim.By != "bob" {
+		t.Errorf("%d %s%s %v", code, out, errOut, err)
+	}
+	if code, _, errOut := o.as("eve", "claim", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"not_possible"`) {
+		t.Errorf("%d %s", code, errOut)
+	}
+}
+
+// Whoever answers need not count: it is the first question without an answer.
+func TestReply_IsToTheFirstOpenQuestion(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	for _, step := range [][]string{{"bob", "ask", id, "one?"}, {"eve", "ask", id, "two?"}, {"bot", "reply", id, "first"}, {"bot", "reply", id, "second"}} {
+		if code, _, errOut := o.as(step[0], step[1:]...); code != exitOK {
+			t.Fatalf("%q: %d %s", step, code, errOut)
+		}
+	}
+	if q := o.life(id).Questions; q[0].Answer.Text != "first" || q[1].Answer.Text != "second" {
+		t.Errorf("%+v", q)
+	}
+}
+
+// Who looks at a request before they decide is known to have looked; a program that reads it, or somebody who may not decide, is not.
+func TestShow_CountsAsLookingForPeople(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	seen := func() (who []string) {
+		for _, h := range o.life(id).History {
+			if h.What == "viewed" {
+				who = append(who, h.By)
+			}
+		}
+		return who
+	}
+	for _, who := range []string{"aud", "mallory", "bot"} {
+		if code, _, errOut := o.as(who, "show", id); code != exitOK {
+			t.Errorf("%s: %d %s", who, code, errOut)
+		}
+	}
+	o.as("bob", "show", id, "--json")
+	if got := seen(); got != nil {
+		t.Errorf("%v are said to have looked", got)
+	}
+	o.as("eve", "show", id)
+	if got := seen(); !slices.Equal(got, []string{"eve"}) {
+		t.Errorf("%v are said to have looked", got)
+	}
+	o.as("eve", "approve", id)
+	o.as("bob", "approve", id)
+	code, out, errOut := o.as("aud", "stats", "--json")
+	var report analytics.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK || len(report.People) != 2 {
+		t.Fatal(code, out, errOut, err)
+	}
+	if bob, eve := report.People[0], report.People[1]; bob.Name != "bob" || bob.Blind != 1 || eve.Blind != 0 {
+		t.Errorf("%+v", report.People)
+	}
+}
+
+func TestUntil_IsATimeOrADuration(t *testing.T) {
+	now := time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"30m": "2026-11-16T10:30:00Z", "2d": "2026-11-18T10:00:00Z", "1h30m": "2026-11-16T11:30:00Z", "2026-11-17T09:00:00+01:00": "2026-11-17T09:00:00+01:00",
+		"": "", "-1h": "", "0s": "", "tomorrow": "", "-2d": "",
+	} {
+		at, err := untilFlag{text}.at(now)
+		got := ""
+		if err == nil {
+			got = at.Format(time.RFC3339)
+		}
+		if got != want {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+	}
+}
+
+// What people write cannot pass for what others did.
+func TestShow_ACommentIsOneLine(t *testing.T) {
+	var b bytes.Buffer
+	printLife(&b, &api.Life{
+		State: "open", Summary: "open", Comments: []api.Note{{Mark: api.Mark{By: "eve\nvote\tapprove"}, Text: "x\nvote\tapprove by bob\x1b[2K"}},
+	})
+	if got := b.String(); strings.Contains(got, "\nvote") || strings.Contains(got, "\tapprove") || strings.ContainsRune(got, 0x1b) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestShow_OfARequestWithoutALife(t *testing.T) {
+	var b bytes.Buffer
+	printLife(&b, nil)
+	if b.Len() != 0 {
+		t.Errorf("%q", b.String())
+	}
+}

@@ -1,0 +1,332 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the example")
+
+// load writes a file and loads it.
+func load(t *testing.T, text string, environ ...string) (*Config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fermata.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(Source{File: file, Environ: environ})
+}
+
+// mistakesOf are the lines of the error.
+func mistakesOf(t *testing.T, err error) []string {
+	t.Helper()
+	invalid, ok := errors.AsType[*InvalidError](err)
+	if !ok {
+		t.Fatalf("no InvalidError: %v", err)
+	}
+	return strings.Split(invalid.Error(), "\n")
+}
+
+func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
+	const path = "../../deploy/fermata.yaml"
+	if *update {
+		if err := os.WriteFile(path, Example(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(path)
+	if err != nil || string(file) != string(Example()) {
+		t.Errorf("deploy/fermata.yaml is not the example (-update rewrites it): %v", err)
+	}
+	c, err := Load(Source{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range Keys() {
+		if c.From(key) == "" {
+			t.Errorf("the example does not say %s", key)
+		}
+	}
+	c.from = nil
+	// A list without items and none are the same.
+	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Tracing.Headers = nil, nil, nil, nil, nil
+	if !reflect.DeepEqual(c, Default()) {
+		t.Errorf("the example says\n%+v, the defaults are\n%+v", c, Default())
+	}
+}
+
+func TestExample_SaysWhatEveryKeyIsFor(t *testing.T) {
+	var walk func(setting)
+	walk = func(s setting) {
+		if s.path != "" && s.tag.Get("help") == "" {
+			t.Errorf("%s has no help", s.path)
+		}
+		for _, part := range s.parts {
+			walk(part)
+		}
+	}
+	walk(settings(Default()))
+}
+
+func TestFile_WhatItSaysHolds(t *testing.T) {
+	c, err := load(t, `
+listen: {addr: ":9000", readTimeout: 1m30s}
+store:
+  url: postgres://ann:pw@db/fermata
+runs: {retention: 30d, timeout: 0}
+limits: {rate: 2.5, body: 4096}
+webhooks: {secrets: [whsec_a, whsec_b], allow: ["10.0.0.0/8"]}
+log: {format: json}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case c.Listen.Addr != ":9000", c.Listen.ReadTimeout != 90*time.Second, c.Store.URL.Reveal() != "postgres://ann:pw@db/fermata",
+		c.Runs.Retention != 30*24*time.Hour, c.Runs.Timeout != 0, c.Limits.Rate != 2.5, c.Limits.Body != 4096,
+		!reflect.DeepEqual(c.Webhooks.Secrets, []Secret{"whsec_a", "whsec_b"}), c.Webhooks.Allow[0] != "10.0.0.0/8", c.Log.Format != "json":
+		t.Errorf("%+v", c)
+	}
+	if c.Listen.IdleTimeout != Default().Listen.IdleTimeout {
+		t.Error("what is not said is not the default")
+	}
+}
+
+func TestFile_WhatIsWrongIsSaidWithItsLine(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"misspelt":            {"limits:\n  brust: 3\n", "fermata.yaml:2: limits.brust: unknown key; did you mean limits.burst?"},
+		"misspelt section":    {"\n\nlistn:\n  addr: :80\n", "fermata.yaml:3: listn: unknown key; did you mean listen?"},
+		"in the wrong place":  {"retention: 30d\n", "fermata.yaml:1: retention: unknown key; did you mean runs.retention?"},
+		"other case":          {"log:\n  Format: json\n", "fermata.yaml:2: log.Format: unknown key; did you mean log.format?"},
+		"like nothing":        {"qqqqqqqqqqqq: 1\n", "fermata.yaml:1: qqqqqqqqqqqq: unknown key"},
+		"twice":               {"log:\n  level: info\n  level: warn\n", "fermata.yaml:3: log.level: is said twice, first in line 2"},
+		"section twice":       {"log: {level: info}\nlog: {level: warn}\n", "fermata.yaml:2: log: is said twice, first in line 1"},
+		"not of the enum":     {"log:\n  level: wran\n", `fermata.yaml:2: log.level: "wran" is none of debug, info, warn, error; did you mean warn?`},
+		"no number":           {"limits: {burst: many}\n", `fermata.yaml:1: limits.burst: "many" is not a whole number`},
+		"no unit":             {"runs: {wait: 5}\n", `fermata.yaml:1: runs.wait: "5" is not a time with its unit, as 90s, 24h or 30d`},
+		"too small":           {"runs: {workers: 0}\n", "fermata.yaml:1: runs.workers: 0 is less than 1"},
+		"negative":            {"runs: {retention: -1h}\n", "fermata.yaml:1: runs.retention: -1h is less than 0s"},
+		"no rate":             {"limits: {rate: .nan}\n", `fermata.yaml:1: limits.rate: ".nan" is not a number`},
+		"another no":          {"store: {migrate: no}\n", `fermata.yaml:1: store.migrate: "no" is not true or false`},
+		"no value":            {"listen:\n  addr:\n", `fermata.yaml:2: listen.addr: there is no value; write "" if you mean nothing`},
+		"a section for a key": {"listen:\n  addr: {a: b}\n", "fermata.yaml:2: listen.addr: a single value is expected"},
+		"a key for a section": {"listen: :80\n", "fermata.yaml:1: listen: keys with values are expected here"},
+		"no list":             {"webhooks: {allow: a}\n", "fermata.yaml:1: webhooks.allow: a list is expected, as [a, b]"},
+		"merged":              {"a: &a {addr: ':80'}\nlisten: {<<: *a}\n", "fermata.yaml:2: listen.<<: unknown key"},
+		"two documents":       {"log: {level: info}\n---\nlog: {level: info}\n", "fermata.yaml:2: a second document: there can be only one"},
+		"no YAML":             {"log:\n\tlevel: info\n", "fermata.yaml:2: found character that cannot start any token"},
+		"no address":          {"listen:\n  addr: localhost\n", `fermata.yaml:2: listen.addr: "localhost" is not HOST:PORT`},
+		"half a certificate":  {"listen: {tls: {certFile: a.pem}}\n", "fermata.yaml:1: listen.tls.certFile: keyFile is missing: both or none"},
+		"metrics on the main": {"listen: {addr: ':80'}\nmetrics: {addr: ':80'}\n", "fermata.yaml:2: metrics.addr: is that of the server, and has to be another one"},
+		"no collector":        {"tracing: {endpoint: 'collector:4318'}\n", `fermata.yaml:1: tracing.endpoint: "collector:4318" is no http or https URL`},
+		"more than all":       {"tracing: {sample: 2}\n", "fermata.yaml:1: tracing.sample: 2 is more than 1"},
+		"no header":           {"tracing: {headers: [token]}\n", `fermata.yaml:1: tracing.headers: a header is "Name: value"`},
+		"no secret":           {"webhooks: {secrets: [hush]}\n", "fermata.yaml:1: webhooks.secrets: a secret begins with whsec_"},
+	} {
+		_, err := load(t, c.text)
+		if lines := mistakesOf(t, err); !contains(lines, c.want) {
+			t.Errorf("%s: %q is not among\n%s", name, c.want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+const idp = "auth:\n  oidc:\n    issuer: https://idp\n    clientID: fermata\n    redirectURL: https://f/signin/callback\n    account: acme\n"
+
+func TestRoles_OfGroups(t *testing.T) {
+	want := Roles{"reviewers": {"approver"}, "platform": {"admin", "auditor"}}
+	c, err := load(t, idp+"    roles: {reviewers: approver, platform: [admin, auditor]}\n")
+	if err != nil || !reflect.DeepEqual(c.Auth.OIDC.Roles, want) {
+		t.Errorf("%v, %v", c, err)
+	}
+	c, err = load(t, idp, `FERMATA_AUTH_OIDC_ROLES={"reviewers":"approver","platform":["admin","auditor"]}`)
+	if err != nil || !reflect.DeepEqual(c.Auth.OIDC.Roles, want) {
+		t.Errorf("from the environment: %v, %v", c, err)
+	}
+	for text, want := range map[string]string{
+		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: the group "a" has the role "approvr", which is none of agent, approver, auditor, admin; did you mean approver?`,
+		"    roles: [a]\n":                  "fermata.yaml:7: auth.oidc.roles: roles by group are expected, as {group: role}",
+		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: the group "a" is said twice`,
+		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty: nobody could sign in",
+		"    accountClaim: x\n":             "fermata.yaml:6: auth.oidc.account: either account or accountClaim has to be said, and not both",
+		"\n  session: {life: 1s}\n":         "fermata.yaml:8: auth.session.life: 1s is less than 1m",
+		"\n    audience: x\n    isuer: a\n": "fermata.yaml:9: auth.oidc.isuer: unknown key; did you mean auth.oidc.issuer?",
+	} {
+		_, err := load(t, idp+text)
+		if lines := mistakesOf(t, err); !contains(lines, want) {
+			t.Errorf("%q is not among\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+	if _, err := load(t, "auth: {oidc: {clientID: x}}"); err == nil || !strings.Contains(err.Error(), "issuer is missing") {
+		t.Errorf("no issuer: %v", err)
+	}
+}
+
+func contains(lines []string, want string) bool {
+	for _, line := range lines {
+		if line == want {
+			return true
+		}
+	}
+	return false
+}
+
+func TestFile_AllMistakesAreSaidAtOnce(t *testing.T) {
+	_, err := load(t, "lisen: {}\nlog:\n  level: loud\n", "FERMATA_LIMITS_BURST=x")
+	if lines := mistakesOf(t, err); len(lines) != 3 {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestFile_NothingInItIsNoMistake(t *testing.T) {
+	for _, text := range []string{"", "# only a comment\n", "listen:\n"} {
+		if _, err := load(t, text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := Load(Source{File: filepath.Join(t.TempDir(), "gone.yaml")}); err == nil || !strings.HasPrefix(err.Error(), "gone.yaml: ") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestLoad_TheLaterCounts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	if err := os.WriteFile(file, []byte("listen:\n  addr: :1\nlog:\n  level: warn\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := Source{File: file, Environ: []string{"FERMATA_LISTEN_ADDR=:2", "FERMATA_LOG_FORMAT=json", "FERMATA_LOG_LEVEL="}, Flags: map[string]string{"listen.addr": ":3", "store.url": ""}}
+	c, err := Load(from)
+	if err != nil || c.Listen.Addr != ":3" || c.Log.Format != "json" || c.Log.Level != "warn" || c.Store.URL != Default().Store.URL {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for key, want := range map[string]string{"listen.addr": "the command line", "log.format": "FERMATA_LOG_FORMAT", "log.level": "f.yaml:4", "runs.wait": ""} {
+		if got := c.From(key); got != want {
+			t.Errorf("%s is from %q", key, got)
+		}
+	}
+}
+
+// Every key has a variable, and each its own.
+func TestEnv_OverridesEveryKey(t *testing.T) {
+	seen := make(map[string]string)
+	whole := settings(Default())
+	for _, s := range whole.all() {
+		name := Env(s.path)
+		if other := seen[name]; other != "" {
+			t.Errorf("%s and %s are both %s", other, s.path, name)
+		}
+		seen[name] = s.path
+		text := map[reflect.Kind]string{reflect.String: "postgres://x", reflect.Slice: "whsec_a, whsec_b", reflect.Map: "{a: admin}", reflect.Bool: "false", reflect.Int: "77", reflect.Int64: "7777", reflect.Float64: "7.5"}[s.value.Kind()]
+		if s.value.Type() == reflect.TypeFor[time.Duration]() {
+			text = "77s"
+		}
+		if words := s.tag.Get("enum"); words != "" && s.value.Kind() == reflect.String {
+			text = words[strings.LastIndexByte(words, ',')+1:]
+		}
+		c := Default()
+		c.from = make(map[string]string)
+		var wrong mistakes
+		c.readEnv([]string{name + "=" + text}, &wrong)
+		if len(wrong) > 0 || c.From(s.path) != name || reflect.DeepEqual(c.Listen, Default().Listen) && strings.HasPrefix(s.path, "listen.") {
+			t.Errorf("%s: %v", name, wrong)
+		}
+		c.from = nil
+		if reflect.DeepEqual(c, Default()) {
+			t.Errorf("%s=%s changes nothing", name, text)
+		}
+	}
+	for key, want := range map[string]string{"listen.readHeaderTimeout": "FERMATA_LISTEN_READ_HEADER_TIMEOUT", "store.redisURLFile": "FERMATA_STORE_REDIS_URL_FILE", "listen.tls.certFile": "FERMATA_LISTEN_TLS_CERT_FILE"} {
+		if got := Env(key); got != want {
+			t.Errorf("%s is %s", key, got)
+		}
+	}
+}
+
+func TestEnv_WhatIsWrongNamesTheVariable(t *testing.T) {
+	_, err := Load(Source{Environ: []string{"FERMATA_LIMITS_IN_FLIGHT=lots"}})
+	if lines := mistakesOf(t, err); lines[0] != `FERMATA_LIMITS_IN_FLIGHT: limits.inFlight: "lots" is not a whole number` {
+		t.Errorf("%q", lines)
+	}
+}
+
+// A cluster sets FERMATA_PORT and more for a service of that name: these must not end the server, nor mean anything.
+func TestEnv_WhatIsNoSettingIsToldIfItIsNearlyOne(t *testing.T) {
+	c, err := Load(Source{Environ: []string{"FERMATA_LISTEN_ADR=:1", "FERMATA_PORT=tcp://10.0.0.1:80", "FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_TOKEN=x", "FERMATA_URL=http://x"}})
+	if err != nil || len(c.Warnings) != 1 || c.Warnings[0] != "FERMATA_LISTEN_ADR is no setting; did you mean FERMATA_LISTEN_ADDR?" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+func TestSecrets_MayBeInFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	dsn, hooks := write("dsn", "postgres://ann:pw@db/f\n"), write("hooks", "whsec_new\n\nwhsec_old\n")
+	c, err := load(t, "store: {urlFile: "+dsn+"}\n", "FERMATA_WEBHOOKS_SECRETS_FILE="+hooks)
+	if err != nil || c.Store.URL.Reveal() != "postgres://ann:pw@db/f" || !reflect.DeepEqual(c.Webhooks.Secrets, []Secret{"whsec_new", "whsec_old"}) {
+		t.Errorf("%v, %v", c, err)
+	}
+	// Of a value and a file with it, the later counts like everywhere.
+	c, err = load(t, "store: {url: 'sqlite:x'}\n", "FERMATA_STORE_URL_FILE="+dsn)
+	if err != nil || c.Store.URL.Reveal() != "postgres://ann:pw@db/f" {
+		t.Errorf("a value in the file, a reference in the environment: %v, %v", c, err)
+	}
+	c, err = load(t, "store: {urlFile: "+dsn+"}\n", "FERMATA_STORE_URL=sqlite:x")
+	if err != nil || c.Store.URL.Reveal() != "sqlite:x" {
+		t.Errorf("a reference in the file, a value in the environment: %v, %v", c, err)
+	}
+	for name, text := range map[string]string{
+		"both":  "store:\n  url: sqlite:x\n  urlFile: " + dsn + "\n",
+		"gone":  "store:\n\n  urlFile: " + filepath.Join(dir, "gone") + "\n",
+		"empty": "store:\n\n  urlFile: " + write("empty", "\n") + "\n",
+	} {
+		_, err := load(t, text)
+		if lines := mistakesOf(t, err); !strings.HasPrefix(lines[0], "fermata.yaml:3: store.urlFile: ") || len(lines) != 1 {
+			t.Errorf("%s: %q", name, lines)
+		}
+	}
+}
+
+func TestI7_SecretsAreNotShown(t *testing.T) {
+	c, err := load(t, "store: {url: 'postgres://ann:hush@db/f', redisURL: 'redis://:hush@r/0'}\nwebhooks: {secrets: [whsec_hush]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "store", c.Store, "url", c.Store.URL, "all", c)
+	shown := fmt.Sprintf("%v %+v %#v %s %q %s %s", c, c, c, c.Store.URL, c.Store.URL, asJSON, log.String())
+	if strings.Contains(shown, "hush") {
+		t.Error(shown)
+	}
+	// Nor when they are wrong.
+	for _, text := range []string{"store: {url: 'mysql://ann:hush@db'}", "store: {url: [hush]}", "webhooks: {secrets: hush}", "webhooks: {secrets: [hush]}"} {
+		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	for word, want := range map[string]string{"adr": "addr", "ADDR": "addr", "zzzz": "", "readTimout": "readTimeout"} {
+		if got := nearest(word, []string{"addr", "tls", "readTimeout"}); got != want {
+			t.Errorf("%s is near to %q", word, got)
+		}
+	}
+}

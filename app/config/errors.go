@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// InvalidError says everything that is wrong with what was said. Nothing of it holds then.
+type InvalidError struct{ Mistakes []Mistake }
+
+// Mistake is one thing that is wrong.
+type Mistake struct {
+	// Where is the file with the line, the variable or the flag; "" if nobody said it.
+	Where string `json:"where,omitempty"`
+	// Key is the key that it is about, if it is about one.
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+func (m Mistake) String() string {
+	text := m.Message
+	if m.Key != "" {
+		text = m.Key + ": " + text
+	}
+	if m.Where != "" {
+		text = m.Where + ": " + text
+	}
+	return text
+}
+
+// Error has a line for each mistake.
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Mistakes))
+	for i, m := range e.Mistakes {
+		lines[i] = m.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// mistakes collects what is wrong.
+type mistakes []Mistake
+
+func (m *mistakes) add(where, key, format string, args ...any) {
+	*m = append(*m, Mistake{Where: where, Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+func (m mistakes) err() error {
+	if len(m) == 0 {
+		return nil
+	}
+	return &InvalidError{Mistakes: m}
+}

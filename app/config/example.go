@@ -1,0 +1,95 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const head = `# The settings of fermata serve: every key, with its default. Check a file with: fermata config check FILE
+# The file is named by --config, or by FERMATA_CONFIG.
+#
+# What comes later counts: the default, this file, the environment, the command line. The variable of a key is FERMATA_ and the key in
+# capitals, with _ for each dot and between words: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. Lists have commas there.
+# An empty variable says nothing. Names of files are as seen from where the server is started.
+#
+# A key that is not known is an error: nothing is ignored.
+`
+
+// Example is a file with every key and its default, and what each is for.
+func Example() []byte {
+	var b bytes.Buffer
+	b.WriteString(head)
+	for _, part := range settings(Default()).parts {
+		b.WriteByte('\n')
+		part.write(&b, "")
+	}
+	return b.Bytes()
+}
+
+func (s setting) write(b *bytes.Buffer, indent string) {
+	for _, line := range wrapped(s.tag.Get("help"), 110-len(indent)) {
+		fmt.Fprintf(b, "%s# %s\n", indent, line)
+	}
+	if s.parts == nil {
+		fmt.Fprintf(b, "%s%s: %s\n", indent, s.name, s.text())
+		return
+	}
+	fmt.Fprintf(b, "%s%s:\n", indent, s.name)
+	for _, part := range s.parts {
+		part.write(b, indent+"  ")
+	}
+}
+
+// text is a value as it is written in a file.
+func (s setting) text() string {
+	switch v := s.value.Interface().(type) {
+	case string:
+		return strconv.Quote(v)
+	case Secret:
+		return strconv.Quote(v.Reveal())
+	case time.Duration:
+		return formatDuration(v)
+	case []string, []Secret:
+		return "[]" // no list has a default
+	case Roles:
+		return "{}"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// Described is a key, for programs.
+type Described struct {
+	Key     string `json:"key"`
+	Env     string `json:"env"`
+	Default string `json:"default"` // as it is written in a file
+	Help    string `json:"help"`
+}
+
+// Describe lists every key.
+func Describe() []Described {
+	var list []Described
+	whole := settings(Default())
+	for _, s := range whole.all() {
+		list = append(list, Described{Key: s.path, Env: Env(s.path), Default: s.text(), Help: s.tag.Get("help")})
+	}
+	return list
+}

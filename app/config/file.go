@@ -1,0 +1,198 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readFile sets what a file says.
+func (c *Config) readFile(name string, data []byte, wrong *mistakes) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, more yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return // it says nothing
+	}
+	if err != nil {
+		wrong.add(place(name, lineOf(err)), "", "%s", plain(err))
+		return
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		wrong.add(place(name, more.Line), "", "a second document: there can be only one")
+		return
+	}
+	reader{c, name, wrong}.section(settings(c), document.Content[0])
+}
+
+func place(name string, line int) string {
+	if line == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d", name, line)
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+func lineOf(err error) (line int) {
+	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
+		_, _ = fmt.Sscan(found[1], &line)
+	}
+	return line
+}
+
+func plain(err error) string {
+	return yamlLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "")
+}
+
+// reader goes through a file side by side with the tree of keys.
+type reader struct {
+	config *Config
+	file   string
+	wrong  *mistakes
+}
+
+func (r reader) at(n *yaml.Node) string { return place(r.file, n.Line) }
+
+func (r reader) section(s setting, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return // a section without keys
+	}
+	if n.Kind != yaml.MappingNode {
+		r.wrong.add(r.at(n), s.path, "keys with values are expected here")
+		return
+	}
+	seen := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if line, twice := seen[key.Value]; twice {
+			r.wrong.add(r.at(key), join(s.path, key.Value), "is said twice, first in line %d", line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		part, ok := s.part(key.Value)
+		switch {
+		case !ok:
+			r.unknown(s, key)
+		case part.parts != nil:
+			r.section(part, value)
+		default:
+			r.value(part, value)
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// unknown refuses a key, and says which one may be meant: one of its neighbours, or one of that name elsewhere.
+func (r reader) unknown(s setting, key *yaml.Node) {
+	var names, elsewhere []string
+	for _, part := range s.parts {
+		names = append(names, part.name)
+	}
+	for _, known := range Keys() {
+		if strings.HasSuffix("."+known, "."+key.Value) {
+			elsewhere = append(elsewhere, known)
+		}
+	}
+	hint := ""
+	if near := nearest(key.Value, names); near != "" {
+		hint = "; did you mean " + join(s.path, near) + "?"
+	} else if len(elsewhere) > 0 {
+		hint = "; did you mean " + strings.Join(elsewhere, " or ") + "?"
+	}
+	r.wrong.add(r.at(key), join(s.path, key.Value), "unknown key%s", hint)
+}
+
+func (r reader) value(s setting, n *yaml.Node) {
+	err := s.read(n)
+	if err != nil {
+		r.wrong.add(r.at(n), s.path, "%v", err)
+		return
+	}
+	r.config.from[s.path] = r.at(n)
+}
+
+// read sets a key to what stands in a file.
+func (s setting) read(n *yaml.Node) error {
+	if roles, ok := s.value.Addr().Interface().(*Roles); ok {
+		return roles.read(n, s.words())
+	}
+	texts, err := scalars(s, n)
+	if err != nil {
+		return err
+	}
+	return s.set(texts)
+}
+
+// read reads roles by group; a group has one, or a list of them.
+func (r *Roles) read(n *yaml.Node, known []string) error {
+	if n.Kind != yaml.MappingNode {
+		return errors.New("roles by group are expected, as {group: role}")
+	}
+	*r = make(Roles)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		group, value := n.Content[i].Value, n.Content[i+1]
+		if _, twice := (*r)[group]; twice {
+			return fmt.Errorf("the group %q is said twice", group)
+		}
+		items := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			items = value.Content
+		}
+		for _, item := range items {
+			role, err := scalar(item)
+			if err != nil {
+				return fmt.Errorf("the group %q: %w", group, err)
+			}
+			if !slices.Contains(known, role) {
+				return fmt.Errorf("the group %q has the role %q, which is none of %s%s", group, role, strings.Join(known, ", "), didYouMean(role, known))
+			}
+			(*r)[group] = append((*r)[group], role)
+		}
+	}
+	return nil
+}
+
+// scalars are the texts of a value: one, or those of a list.
+func scalars(s setting, n *yaml.Node) ([]string, error) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return nil, errors.New("no aliases: write the value")
+	case s.list() && n.Kind == yaml.SequenceNode:
+		texts := []string{}
+		for _, item := range n.Content {
+			text, err := scalar(item)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, text)
+		}
+		return texts, nil
+	case s.list():
+		return nil, errors.New("a list is expected, as [a, b]")
+	}
+	text, err := scalar(n)
+	return []string{text}, err
+}
+
+func scalar(n *yaml.Node) (string, error) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return "", errors.New("a single value is expected")
+	case n.Tag == "!!null":
+		return "", errors.New(`there is no value; write "" if you mean nothing`)
+	}
+	return n.Value, nil
+}

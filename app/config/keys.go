@@ -1,0 +1,123 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// setting is one key of the file, or a section of it.
+type setting struct {
+	path  string // as listen.addr; "" is the whole
+	name  string
+	value reflect.Value
+	tag   reflect.StructTag
+	parts []setting // of a section; nil if it is a key
+}
+
+// settings is the tree of all keys, with the values of a config, which can be set through it.
+func settings(c *Config) setting { return section("", "", reflect.ValueOf(c).Elem(), "") }
+
+func section(path, name string, v reflect.Value, tag reflect.StructTag) setting {
+	s := setting{path: path, name: name, value: v, tag: tag}
+	if v.Kind() != reflect.Struct {
+		return s
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key, ok := field.Tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		at := key
+		if path != "" {
+			at = path + "." + key
+		}
+		s.parts = append(s.parts, section(at, key, v.Field(i), field.Tag))
+	}
+	return s
+}
+
+// all lists the keys below, without the sections.
+func (s setting) all() []setting {
+	if s.parts == nil {
+		return []setting{s}
+	}
+	var list []setting
+	for _, part := range s.parts {
+		list = append(list, part.all()...)
+	}
+	return list
+}
+
+func (s setting) part(name string) (setting, bool) {
+	i := slices.IndexFunc(s.parts, func(p setting) bool { return p.name == name })
+	if i < 0 {
+		return setting{}, false
+	}
+	return s.parts[i], true
+}
+
+// EnvPrefix begins the name of every variable.
+const EnvPrefix = "FERMATA_"
+
+// Env is the variable that overrides a key: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE.
+func Env(key string) string {
+	var b strings.Builder
+	b.WriteString(EnvPrefix)
+	letters := []rune(key)
+	for i, r := range letters {
+		begins := i > 0 && unicode.IsUpper(r) && (unicode.IsLower(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))
+		switch {
+		case r == '.':
+			b.WriteByte('_')
+			continue
+		case begins && letters[i-1] != '.':
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
+}
+
+// Keys lists every key, as listen.addr, in the order of the example.
+func Keys() []string {
+	var list []string
+	whole := settings(Default())
+	for _, s := range whole.all() {
+		list = append(list, s.path)
+	}
+	return list
+}
+
+// nearest is the word among some that somebody may have meant; "" if none is near.
+func nearest(word string, words []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	for _, w := range words {
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters that differ (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,270 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Source is where settings come from.
+type Source struct {
+	// File is a file; "" is none.
+	File string
+	// Environ is the environment, as os.Environ has it.
+	Environ []string
+	// Flags are values of the command line, by key. Empty ones say nothing.
+	Flags map[string]string
+}
+
+// Load reads all settings. Whatever is wrong is said in one [*InvalidError].
+func Load(from Source) (*Config, error) {
+	c := Default()
+	c.from = make(map[string]string)
+	var wrong mistakes
+	if from.File != "" {
+		data, err := os.ReadFile(from.File)
+		if err != nil {
+			wrong.add(filepath.Base(from.File), "", "%v", cause(err))
+			return nil, wrong.err()
+		}
+		c.readFile(filepath.Base(from.File), data, &wrong)
+	}
+	c.readEnv(from.Environ, &wrong)
+	c.readFlags(from.Flags, &wrong)
+	c.readReferences(&wrong)
+	c.check(&wrong)
+	return c, wrong.err()
+}
+
+// cause is an error of a file without its path: that is told once, and where a host keeps its files is not for logs that travel.
+func cause(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Err
+	}
+	return err
+}
+
+// readEnv sets what the environment says. An empty variable says nothing.
+func (c *Config) readEnv(environ []string, wrong *mistakes) {
+	whole := settings(c)
+	known := make(map[string]setting)
+	for _, s := range whole.all() {
+		known[Env(s.path)] = s
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, entry := range environ {
+		name, text, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || text == "" {
+			continue
+		}
+		s, ok := known[name]
+		if !ok {
+			// Others begin their variables like this, too: a cluster does for every service named fermata. So only what is nearly one is told.
+			if near := nearest(name, names); near != "" && distance(name, near) <= 2 {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is no setting; did you mean %s?", name, near))
+			}
+			continue
+		}
+		c.say(s, name, text, wrong)
+	}
+}
+
+func (c *Config) readFlags(flags map[string]string, wrong *mistakes) {
+	whole := settings(c)
+	for _, s := range whole.all() {
+		if text, ok := flags[s.path]; ok && text != "" {
+			c.say(s, commandLine, text, wrong)
+		}
+	}
+}
+
+// say sets a key to one text; that of a list has commas.
+func (c *Config) say(s setting, where, text string, wrong *mistakes) {
+	if err := s.readText(text); err != nil {
+		wrong.add(where, s.path, "%v", err)
+		return
+	}
+	c.from[s.path] = where
+}
+
+func (s setting) readText(text string) error {
+	if _, ok := s.value.Interface().(Roles); ok {
+		var document yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {
+			return errors.New("roles by group are expected, as {group: role}")
+		}
+		return s.read(document.Content[0])
+	}
+	if !s.list() {
+		return s.set([]string{text})
+	}
+	var texts []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			texts = append(texts, item)
+		}
+	}
+	return s.set(texts)
+}
+
+// commandLine is where flags are from.
+const commandLine = "the command line"
+
+// rank says which of two places is the later one.
+func rank(where string) int {
+	switch {
+	case where == "":
+		return 0
+	case where == commandLine:
+		return 3
+	case strings.HasPrefix(where, EnvPrefix):
+		return 2
+	}
+	return 1
+}
+
+// readReferences reads secrets that are in files of their own.
+func (c *Config) readReferences(wrong *mistakes) {
+	refer := func(key, file string, set func(text string)) {
+		fileKey := key + "File"
+		if file == "" {
+			return
+		}
+		switch value, reference := rank(c.from[key]), rank(c.from[fileKey]); {
+		case value > reference:
+			return
+		case value == reference:
+			wrong.add(c.from[fileKey], fileKey, "%s is said, too (%s): only one of them", key, c.from[key])
+			return
+		}
+		data, err := os.ReadFile(file)
+		text := strings.TrimSpace(string(data))
+		if err == nil && text == "" {
+			err = errors.New("the file is empty")
+		}
+		if err != nil {
+			wrong.add(c.from[fileKey], fileKey, "%s: %v", filepath.Base(file), cause(err))
+			return
+		}
+		set(text)
+		c.from[key] = c.from[fileKey]
+	}
+	refer("store.url", c.Store.URLFile, func(text string) { c.Store.URL = Secret(text) })
+	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
+	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
+	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = lines(text) })
+	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = lines(text) })
+}
+
+func lines(text string) (list []Secret) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, Secret(line))
+		}
+	}
+	return list
+}
+
+// check looks at what single values cannot say.
+func (c *Config) check(wrong *mistakes) {
+	bad := func(key, format string, args ...any) { wrong.add(c.from[key], key, format, args...) }
+	if err := checkAddr(c.Listen.Addr); err != nil {
+		bad("listen.addr", "%v", err)
+	}
+	if c.Metrics.Addr != Off {
+		if err := checkAddr(c.Metrics.Addr); err != nil {
+			bad("metrics.addr", "%v, nor is it off", err)
+		} else if c.Metrics.Addr == c.Listen.Addr && !strings.HasSuffix(c.Listen.Addr, ":0") {
+			bad("metrics.addr", "is that of the server, and has to be another one")
+		}
+	}
+	if t := c.Listen.TLS; (t.CertFile == "") != (t.KeyFile == "") {
+		said, missing := "listen.tls.certFile", "keyFile"
+		if t.CertFile == "" {
+			said, missing = "listen.tls.keyFile", "certFile"
+		}
+		bad(said, "%s is missing: both or none", missing)
+	}
+	if err := CheckStore(c.Store.URL); err != nil {
+		bad("store.url", "%v", err)
+	}
+	c.checkOIDC(bad)
+	if u, err := url.Parse(c.Tracing.Endpoint); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		bad("tracing.endpoint", "%q is no http or https URL", c.Tracing.Endpoint)
+	}
+	if c.Tracing.Sample > 1 {
+		bad("tracing.sample", "%v is more than 1", c.Tracing.Sample)
+	}
+	for _, header := range c.Tracing.Headers {
+		if name, value := header.Pair(); name == "" || value == "" {
+			bad("tracing.headers", "a header is \"Name: value\"")
+		}
+	}
+	for _, secret := range c.Webhooks.Secrets {
+		if !strings.HasPrefix(secret.Reveal(), "whsec_") {
+			bad("webhooks.secrets", "a secret begins with whsec_")
+		}
+	}
+}
+
+// checkOIDC says what is missing; whether it is good shows when somebody signs in.
+func (c *Config) checkOIDC(bad func(key, format string, args ...any)) {
+	o := c.Auth.OIDC
+	if o.Issuer == "" {
+		if o.ClientID == "" && o.RedirectURL == "" && len(o.Roles) == 0 && o.Audience == "" {
+			return
+		}
+		for _, key := range []string{"clientID", "redirectURL", "roles", "audience"} {
+			if key = "auth.oidc." + key; c.from[key] != "" {
+				bad(key, "issuer is missing")
+			}
+		}
+		return
+	}
+	if o.ClientID == "" {
+		bad("auth.oidc.issuer", "clientID is missing")
+	}
+	if u, err := url.Parse(o.RedirectURL); err != nil || u.Host == "" || u.Path != "/signin/callback" {
+		bad("auth.oidc.redirectURL", "%q is not https://HOST/signin/callback", o.RedirectURL)
+	}
+	if len(o.Roles) == 0 {
+		bad("auth.oidc.roles", "is empty: nobody could sign in")
+	}
+	if (o.Account == "") == (o.AccountClaim == "") {
+		bad("auth.oidc.account", "either account or accountClaim has to be said, and not both")
+	}
+}
+
+func checkAddr(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not HOST:PORT", addr)
+	}
+	return nil
+}
+
+// SQLiteScheme begins the URL of a store in a file.
+const SQLiteScheme = "sqlite:"
+
+// CheckStore says whether a store can be meant. The error does not hold the text: it may have a password in it.
+func CheckStore(store Secret) error {
+	if path, ok := strings.CutPrefix(store.Reveal(), SQLiteScheme); ok && path != "" {
+		return nil
+	}
+	if u, err := url.Parse(store.Reveal()); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
+		return nil
+	}
+	return errors.New("the store is neither sqlite:FILE nor postgres://…")
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (s setting) list() bool { return s.value.Kind() == reflect.Slice }
+
+// words are those that a key takes; nil if it takes any.
+func (s setting) words() []string {
+	if words, ok := s.tag.Lookup("enum"); ok {
+		return strings.Split(words, ",")
+	}
+	return nil
+}
+
+// set reads texts into a key: one, or those of a list. The error does not hold the text of a secret.
+func (s setting) set(texts []string) error {
+	if s.list() {
+		list := reflect.MakeSlice(s.value.Type(), 0, len(texts))
+		for _, text := range texts {
+			list = reflect.Append(list, reflect.ValueOf(text).Convert(s.value.Type().Elem()))
+		}
+		s.value.Set(list)
+		return nil
+	}
+	value, err := s.parse(texts[0])
+	if err != nil {
+		return err
+	}
+	if least, ok := s.tag.Lookup("min"); ok && s.below(value, least) {
+		return fmt.Errorf("%s is less than %s", texts[0], least)
+	}
+	s.value.Set(reflect.ValueOf(value).Convert(s.value.Type()))
+	return nil
+}
+
+func (s setting) parse(text string) (value any, err error) {
+	want := ""
+	switch s.value.Interface().(type) {
+	case string:
+		if words := s.words(); words != nil && !slices.Contains(words, text) {
+			return nil, fmt.Errorf("%q is none of %s%s", text, strings.Join(words, ", "), didYouMean(text, words))
+		}
+		return text, nil
+	case Secret:
+		return text, nil
+	case bool:
+		value, err = map[string]bool{"true": true}[text], boolError(text)
+		want = "true or false"
+	case int, int64:
+		value, err = strconv.ParseInt(text, 10, 64)
+		want = "a whole number"
+	case float64:
+		value, err = strconv.ParseFloat(text, 64)
+		want = "a number"
+	case time.Duration:
+		value, err = parseDuration(text)
+		want = "a time with its unit, as 90s, 24h or 30d"
+	default:
+		return nil, fmt.Errorf("no value of type %s can be said", s.value.Type())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q is not %s", text, want)
+	}
+	return value, nil
+}
+
+func boolError(text string) error {
+	if text == "true" || text == "false" {
+		return nil
+	}
+	return errors.New("no bool")
+}
+
+func didYouMean(word string, words []string) string {
+	if near := nearest(word, words); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
+
+func (s setting) below(value any, least string) bool {
+	limit, err := s.parse(least)
+	if err != nil {
+		return false
+	}
+	switch v := value.(type) {
+	case int64:
+		return v < limit.(int64)
+	case float64:
+		return !(v >= limit.(float64)) // nor is NaN a rate
+	case time.Duration:
+		return v < limit.(time.Duration)
+	}
+	return false
+}
+
+// parseDuration also takes days, and 0 without a unit.
+func parseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// formatDuration is what parseDuration takes, without what says nothing: 2m and not 2m0s.
+func formatDuration(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
+}

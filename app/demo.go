@@ -1,0 +1,199 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+)
+
+type demoCommand struct {
+	Data string `help:"Where to keep everything." default:".fermata" placeholder:"DIR"`
+	Addr string `help:"Where to listen; 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+}
+
+// demoAccount is whose runs the demo shows, and demoPerson who looks at them.
+const (
+	demoAccount = "demo"
+	demoPerson  = "you"
+)
+
+// Run serves the samples on a SQLite file, with a fresh key for whoever sees the output.
+func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	graphs, err := sample.Graphs()
+	if err != nil {
+		return err
+	}
+	p.graphs = append(p.graphs, graphs...)
+	settings, err := config.Load(config.Source{Flags: map[string]string{ // not of the environment: a demo is the same everywhere
+		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off, "log.level": "warn",
+	}})
+	if err != nil {
+		return err
+	}
+	r, err := start(ctx, p, settings, logger(p, settings.Log))
+	if err != nil {
+		return err
+	}
+	ready, err := c.prepare(ctx, r)
+	if err != nil {
+		return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	}
+	ready.announce(p, c.Data)
+	return r.serve(ctx)
+}
+
+// demoReady is what somebody needs to use the demo; the JSON is what programs get.
+type demoReady struct {
+	URL     string `json:"url"`
+	Token   string `json:"token"`
+	Account string `json:"account"`
+
+	link string // that signs a browser in; "" if others could use it
+}
+
+func (c *demoCommand) prepare(ctx context.Context, r *running) (demoReady, error) {
+	ready := demoReady{URL: r.url, Account: demoAccount}
+	var err error
+	if ready.Token, err = demoKey(ctx, r.store); err != nil {
+		return ready, err
+	}
+	ready.link, err = r.server.DevLink(r.addrOf(), server.Principal{Account: demoAccount, ID: demoPerson, Roles: []server.Role{server.Admin}}, "/")
+	if err != nil && !errors.Is(err, server.ErrNotLoopback) {
+		return ready, err
+	}
+	return ready, demoRuns(ctx, r.Executor)
+}
+
+// demoKey makes a new admin key, and ends that of the demo before: nobody has it any more.
+func demoKey(ctx context.Context, credentials store.Credentials) (string, error) {
+	old, err := credentials.Credentials(ctx, demoAccount)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range old {
+		if c.Name == demoPerson && c.Expires.IsZero() && c.Revoked.IsZero() { // sessions of browsers end by themselves
+			if err := credentials.RevokeCredential(ctx, demoAccount, c.ID); err != nil {
+				return "", err
+			}
+		}
+	}
+	key, kept, err := server.NewKey(demoAccount, demoPerson, server.Admin, time.Time{})
+	if err != nil {
+		return "", err
+	}
+	return key, credentials.AddCredential(ctx, kept)
+}
+
+// demoRun is a run that is there when the demo begins.
+type demoRun struct {
+	key, graph, input string
+	answers           []string // by ann
+	cancelled         bool
+}
+
+// demoStory is one run in each state in which a run can be found.
+var demoStory = []demoRun{
+	{key: "article-tea", graph: "inproc:content-review", input: `{"topic":"tea"}`},
+	{key: "article-coffee", graph: "inproc:content-review", input: `{"topic":"coffee"}`, answers: []string{`{"action":"revise","feedback":"a picture"}`}},
+	{key: "article-cocoa", graph: "inproc:content-review", input: `{"topic":"cocoa"}`, answers: []string{`{"action":"approve"}`}},
+	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"nobody drinks it"}`}},
+	{key: "article-milk", graph: "inproc:content-review", input: `{"topic":"milk"}`, cancelled: true},
+	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
+	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
+	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
+	// An agent elsewhere asked, and nobody answers it in time.
+	{key: "refund-4711", graph: "external:request", input: `{"kind":"refund","data":{"order":4711,"amount":20},"answerSchema":{"type":"boolean"},"timeout":1}`},
+}
+
+// demoRuns starts the runs of the story that are not there yet. Whatever became of the others since stays as it is.
+func demoRuns(ctx context.Context, e *executor.Executor) error {
+	for _, run := range demoStory {
+		_, err := e.Look(ctx, demoAccount, run.key)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, executor.ErrUnknownRun) {
+			err = run.tell(ctx, e)
+		}
+		if err != nil {
+			return fmt.Errorf("the sample %s: %w", run.key, err)
+		}
+	}
+	return nil
+}
+
+func (run demoRun) tell(ctx context.Context, e *executor.Executor) error {
+	if _, err := e.Run(ctx, executor.Request{Account: demoAccount, StateKey: run.key, Graph: run.graph, Input: json.RawMessage(run.input)}); err != nil {
+		return err
+	}
+	for n, answer := range run.answers {
+		if err := run.answer(ctx, e, fmt.Sprintf("demo-%s-%d", run.key, n+1), answer); err != nil {
+			return err
+		}
+	}
+	if run.cancelled {
+		return e.Cancel(ctx, demoAccount, run.key, "ann")
+	}
+	return nil
+}
+
+// answer answers the question that is open.
+func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer string) error {
+	view, err := e.Look(ctx, demoAccount, run.key)
+	if err != nil {
+		return err
+	}
+	targets := make(map[string]executor.Answer)
+	for _, q := range view.Interrupts {
+		if q.State == store.Pending {
+			targets[q.ID] = executor.Answer{Value: json.RawMessage(answer), Shown: q.Shown}
+		}
+	}
+	_, err = e.Run(ctx, executor.Request{Account: demoAccount, StateKey: run.key, ResumeID: id, Actor: "ann", Via: "demo", Targets: targets})
+	return err
+}
+
+// announce says that it is ready: for programs on exactly one line.
+func (d demoReady) announce(p *program, data string) {
+	if p.json {
+		_ = json.NewEncoder(p.out).Encode(d)
+		return
+	}
+	link := "(there is none: others can reach this address)"
+	if d.link != "" {
+		link = d.link
+	}
+	// What is indented can be typed.
+	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; everything is kept in %[3]s. End it with Ctrl-C.
+
+Your browser signs in with this link:
+%[4]s
+
+In another terminal:
+
+  export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
+  fermata inbox                                  what people are asked
+  fermata run inproc:content-review '{"topic":"tea"}'
+
+Or without any client:
+
+  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
+    -d '{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}'
+  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
+    -d '{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}'
+
+`, d.URL, d.Token, data, link)
+}

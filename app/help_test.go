@@ -1,0 +1,164 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/server"
+)
+
+// model is the command line, with its texts.
+func model(t *testing.T) *kong.Kong {
+	t.Helper()
+	parser, err := kong.New(new(commands), kong.Name("fermata"), groups, kong.Exit(func(int) {}), kong.Writers(new(bytes.Buffer), new(bytes.Buffer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	describeCommands(parser.Model.Node)
+	return parser
+}
+
+// shellWords takes a line apart as a shell would, as far as our examples need it, up to a redirection.
+func shellWords(line string) (words []string) {
+	var quote rune
+	word, any := "", false
+	for _, r := range line + " " {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, any = r, true
+		case r == quote:
+			quote = 0
+		case quote == 0 && r == '>':
+			return words
+		case quote == 0 && r == ' ':
+			if any {
+				words = append(words, word)
+			}
+			word, any = "", false
+		default:
+			word, any = word+string(r), true
+		}
+	}
+	return words
+}
+
+// What the help shows can be typed.
+func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
+	parser := model(t)
+	for _, leaf := range parser.Model.Leaves(true) {
+		found := false
+		for line := range strings.Lines(leaf.Detail) {
+			_, example, ok := strings.Cut(strings.TrimRight(line, "\n"), "fermata ")
+			if !ok || !strings.HasPrefix(line, "  ") {
+				continue
+			}
+			example = strings.TrimSuffix(example, ")") // of <(fermata …)
+			words := shellWords(example)
+			if !strings.HasPrefix(example, leaf.Path()) {
+				t.Errorf("an example of %s is: %s", leaf.Path(), line)
+			}
+			if _, err := parser.Parse(words); err != nil {
+				t.Errorf("%s: %q: %v", leaf.Path(), words, err)
+			}
+			found = true
+		}
+		if !found {
+			t.Errorf("fermata %s has no example", leaf.Path())
+		}
+	}
+	for path := range details {
+		if !slices.ContainsFunc(everything(parser.Model.Node), func(n *kong.Node) bool { return n.Path() == path }) {
+			t.Errorf("there is a text for %q, which is no command", path)
+		}
+	}
+}
+
+func everything(at *kong.Node) (list []*kong.Node) {
+	for _, child := range at.Children {
+		list = append(append(list, child), everything(child)...)
+	}
+	return list
+}
+
+func TestExit_EveryProblemOfAServerHasACode(t *testing.T) {
+	want := map[string]int{
+		"bad_request": exitUsage, "bad_answer": exitUsage, "unauthenticated": exitRefused, "forbidden": exitRefused, "not_found": exitNotFound, "unknown_graph": exitNotFound,
+		"state_key_in_use": exitConflict, "already_decided": exitConflict, "expired": exitConflict, "digest_mismatch": exitConflict, "resume_id_reused": exitConflict,
+		"rate_limited": exitUnavailable, "too_many_open": exitUnavailable, "unavailable": exitUnavailable, "internal": exitError,
+	}
+	for _, c := range server.Codes {
+		if _, ok := statusExits[c.Status]; !ok {
+			t.Errorf("%s, %d, has no exit code", c.Code, c.Status)
+		}
+		got := explain(fmt.Errorf("wrapped: %w", &api.Problem{Code: c.Code, Status: c.Status})).Exit
+		if exit, known := want[c.Code]; known && got != exit || got == exitOK {
+			t.Errorf("%s ends with %d", c.Code, got)
+		}
+	}
+}
+
+// No limit of the server is out of the operator's reach.
+func TestConfig_KnowsTheLimitsOfTheServer(t *testing.T) {
+	passed := reflect.ValueOf(limits(config.Default().Limits))
+	for i := range passed.NumField() {
+		if name := passed.Type().Field(i).Name; passed.Field(i).IsZero() {
+			t.Errorf("the limit %s is not among the settings, or is not passed on", name)
+		}
+	}
+}
+
+// The table in the README is the one of the program.
+func TestExit_TheReadmeHasTheTable(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, e := range exitCodes {
+		fmt.Fprintf(&table, "| %d | %s |\n", e.code, e.meaning)
+	}
+	if !strings.Contains(string(readme), table.String()) {
+		t.Errorf("README.md has not these rows:\n%s", table.String())
+	}
+}
+
+// What is recorded and under way is neither done nor failed.
+func TestExit_UnderWay(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprint(w, `{"status":"pending","runId":"run_1","stateKey":"k"}`)
+	}))
+	defer s.Close()
+	code, out, errOut := call(t, "run", "inproc:x", "{}", "--url", s.URL, "--token", "x", "--json")
+	if code != exitUnderWay || out != "" || !strings.Contains(errOut, `"code":"pending"`) {
+		t.Errorf("%d %s %s", code, out, errOut)
+	}
+}
+
+func TestExit_AnUnknownErrorIsAFailure(t *testing.T) {
+	if f := explain(errors.New("what?")); f.Exit != exitError || f.Detail != "what?" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// The words for roles are those of the server.
+func TestConfig_KnowsTheRolesOfTheServer(t *testing.T) {
+	for _, role := range append([]server.Role{"emperor"}, server.Roles...) {
+		_, err := config.Load(config.Source{Environ: []string{"FERMATA_AUTH_OIDC_ROLES={a: " + string(role) + "}"}})
+		if wrong := strings.Contains(err.Error(), "none of"); wrong != (role == "emperor") {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}

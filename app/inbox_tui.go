@@ -1,0 +1,25 @@
+package app
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/app/tui"
+)
+
+// inboxScreen is the inbox for people at a terminal, and the list for everything else.
+type inboxScreen struct {
+	inboxCommand
+	List bool `help:"Print a list, also in a terminal."`
+}
+
+// Run shows the inbox, or lists what people are asked.
+func (c *inboxScreen) Run(ctx context.Context, p *program) error {
+	if c.List || p.json || c.All || !tui.IsTerminal(p.out) {
+		return c.inboxCommand.Run(ctx, p)
+	}
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	return tui.Run(ctx, tui.Config{Server: to, Kind: c.Kind, Limit: c.Limit, Out: p.out})
+}

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/app/config"
+)
+
+// door is a listener with what is behind it.
+type door struct {
+	url      string
+	listener net.Listener
+	http     *http.Server
+}
+
+// maxHeader is how many bytes the headers of a request may have.
+const maxHeader = 16 << 10
+
+// listen opens a door, with the patience of a server on the open network: none for those who do not speak. Nothing limits how long an answer
+// takes: event streams last as long as their runs.
+func listen(key, addr string, h http.Handler, c config.Listen) (door, error) {
+	secure, err := certificate(c.TLS)
+	if err != nil {
+		return door{}, err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return door{}, fmt.Errorf("%s: %w", key, err)
+	}
+	scheme := "http://"
+	if secure != nil {
+		scheme = "https://"
+	}
+	return door{url: scheme + reachable(listener.Addr()), listener: listener, http: &http.Server{
+		Handler: h, TLSConfig: secure, ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader,
+	}}, nil
+}
+
+// reachable is an address that a browser on this machine can open.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
+}
+
+func (d door) serve() error {
+	var err error
+	if d.http.TLSConfig != nil {
+		err = d.http.ServeTLS(d.listener, "", "")
+	} else {
+		err = d.http.Serve(d.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// close lets nobody in any more, and lets those go who do not go by themselves.
+func (d door) close(ctx context.Context) {
+	if d.http.Shutdown(ctx) != nil {
+		_ = d.http.Close()
+	}
+	_ = d.listener.Close() // if it never served
+}
+
+// certificate is how the server proves who it is; nil without files.
+func certificate(c config.TLS) (*tls.Config, error) {
+	if c.CertFile == "" {
+		return nil, nil
+	}
+	r := &renewing{files: c}
+	if _, err := r.current(nil); err != nil {
+		return nil, fmt.Errorf("listen.tls: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.current}, nil
+}
+
+// renewing is a certificate that changes when its file does, so that whoever renews it need not end the server.
+type renewing struct {
+	files config.TLS
+
+	mu       sync.Mutex
+	modified time.Time
+	loaded   *tls.Certificate
+}
+
+// current returns the certificate. One that cannot be read, because it is just being written, changes nothing.
+func (r *renewing) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info, err := os.Stat(r.files.CertFile)
+	if err == nil && !info.ModTime().Equal(r.modified) {
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(r.files.CertFile, r.files.KeyFile); err == nil {
+			r.loaded, r.modified = &pair, info.ModTime()
+		}
+	}
+	if r.loaded == nil {
+		return nil, err
+	}
+	return r.loaded, nil
+}

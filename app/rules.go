@@ -1,0 +1,187 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/routefile"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy"
+)
+
+// lookAgain is how often files of rules and groups are looked at for changes.
+const lookAgain = 10 * time.Second
+
+// deskFiles are the files that say how people decide. Rules and groups may change while the server runs: what cannot be loaded changes nothing.
+type deskFiles struct {
+	settings config.Desk
+	groups   *directory
+	rules    *policy.Live // nil: there are none
+}
+
+// directory is who is in which group, as a file says it.
+type directory struct {
+	file    string
+	current atomic.Pointer[desk.Members]
+}
+
+// Member reports whether somebody is in a group now.
+func (d *directory) Member(who, person string) (bool, error) {
+	return d.current.Load().Member(who, person)
+}
+
+// Members lists a group, for the rules that name it.
+func (d *directory) Members(name string) ([]string, bool) {
+	if user, ok := strings.CutPrefix(name, "user:"); ok {
+		return []string{user}, true
+	}
+	members, known := (*d.current.Load())[name]
+	return members, known
+}
+
+// load reads the file again.
+func (d *directory) load() error {
+	members := desk.Members{}
+	if d.file != "" {
+		text, err := os.ReadFile(d.file)
+		if err != nil {
+			return err
+		}
+		if members, err = readGroups(text); err != nil {
+			return fmt.Errorf("%s: %w", d.file, err)
+		}
+	}
+	d.current.Store(&members)
+	return nil
+}
+
+// readGroups reads a file of groups: {groups: {dba: [ann, bob]}}.
+func readGroups(text []byte) (desk.Members, error) {
+	var file struct {
+		Groups map[string][]string `yaml:"groups"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return nil, err
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the file has more than one document")
+	}
+	members := desk.Members{}
+	for name, people := range file.Groups {
+		if name == "" || slices.Contains(people, "") {
+			return nil, fmt.Errorf("group %q: a name is missing", name)
+		}
+		members["group:"+name] = people
+	}
+	return members, nil
+}
+
+// openDesk reads the files. With a file that cannot be used the server does not start.
+func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, error) {
+	f := &deskFiles{settings: c, groups: &directory{file: c.GroupsFile}}
+	if err := f.groups.load(); err != nil {
+		return nil, executor.Desk{}, fmt.Errorf("desk.groupsFile: %w", err)
+	}
+	d := executor.Desk{Directory: f.groups, Environment: c.Environment}
+	zone, err := time.LoadLocation(c.TimeZone)
+	if err != nil {
+		return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)
+	}
+	d.Zone = zone
+	if c.RoutesFile != "" {
+		if d.Routes, err = readRoutes(c.RoutesFile); err != nil {
+			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
+		}
+	}
+	if c.PolicyFile != "" {
+		read := func(context.Context) (string, []byte, error) {
+			text, err := os.ReadFile(c.PolicyFile)
+			return c.PolicyFile, text, err
+		}
+		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups})
+		if _, err := f.rules.Reload(ctx); err != nil {
+			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
+		}
+		d.Rules = f.rules
+		if err := knownRoutes(f.rules.Current(), d.Routes); err != nil {
+			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
+		}
+	}
+	return f, d, nil
+}
+
+func readRoutes(file string) (map[string]desk.Route, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, err := routefile.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	routes := make(map[string]desk.Route, len(list))
+	for _, r := range list {
+		routes[r.Name] = r
+	}
+	return routes, nil
+}
+
+// knownRoutes refuses rules that name a route which is not there.
+func knownRoutes(set *policy.Set, routes map[string]desk.Route) error {
+	for _, rule := range set.Rules() {
+		if rule.Ask == nil {
+			continue
+		}
+		for _, name := range rule.Ask.Routes {
+			if _, ok := routes[name]; !ok {
+				return fmt.Errorf("rule %q: there is no route %q", rule.ID, name)
+			}
+		}
+	}
+	return nil
+}
+
+// watch looks for changes of the files until ctx ends.
+func (f *deskFiles) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := f.groups.load()
+		if f.rules != nil {
+			change, failure := f.rules.Reload(ctx)
+			err = errors.Join(err, failure)
+			if change.Changed() {
+				log.Info("a new policy is in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
+			}
+		}
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != said {
+			log.Error("the files of the desk cannot be loaded; what was in force stays", "err", err)
+		}
+		said = text
+	}
+}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/app/config"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	someGroups = "groups: {dba: [ann, bob]}\n"
+	someRules  = "default: allow\nrules:\n- {id: drop, when: 'req.tool == \"drop\"', then: ask, ask: {groups: [{from: [\"group:dba\"]}], deadline: 1h}}\n"
+	someRoutes = "routes:\n- {name: db, steps: [{at: 0s, notify: [inbox]}, {at: 1h, expire: stale}]}\n"
+)
+
+func TestDesk_IsReadFromItsFiles(t *testing.T) {
+	c := config.Desk{
+		PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes),
+		Environment: "prod", TimeZone: "Europe/Zurich",
+	}
+	files, d, err := openDesk(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err := d.Directory.Member("group:dba", "ann"); err != nil || !in {
+		t.Errorf("ann: %v, %v", in, err)
+	}
+	if len(d.Routes) != 1 || len(d.Rules.Current().Rules()) != 1 || d.Zone.String() != "Europe/Zurich" || d.Environment != "prod" {
+		t.Errorf("%+v", d)
+	}
+	// What changes on disk is in force with the next look; what is broken changes nothing.
+	before := d.Rules.Current().Digest()
+	if err := os.WriteFile(c.PolicyFile, []byte("default: maybe\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.rules.Reload(t.Context()); err == nil || d.Rules.Current().Digest() != before {
+		t.Errorf("a broken policy: %v", err)
+	}
+	if err := os.WriteFile(c.GroupsFile, []byte("groups: {dba: [eve]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.groups.load(); err != nil {
+		t.Fatal(err)
+	}
+	if in, _ := d.Directory.Member("group:dba", "ann"); in {
+		t.Error("ann has left, and still counts")
+	}
+}
+
+func TestDesk_SaysWhatIsWrongWithItsFiles(t *testing.T) {
+	groups, policy := write(t, "groups.yaml", someGroups), write(t, "policy.yaml", someRules)
+	for name, c := range map[string]struct {
+		settings config.Desk
+		want     string
+	}{
+		"no such file":    {config.Desk{PolicyFile: "nowhere.yaml"}, "desk.policyFile: open nowhere.yaml"},
+		"unknown group":   {config.Desk{PolicyFile: policy}, "there is no group:dba"},
+		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": there is no route "db"`},
+		"broken routes":   {config.Desk{RoutesFile: write(t, "r", "routes: []\n")}, "desk.routesFile"},
+		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, "desk.groupsFile"},
+		"nobody's name":   {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "a name is missing"},
+		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `"Nowhere" is no time zone`},
+		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
+		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
+	} {
+		if _, _, err := openDesk(t.Context(), c.settings); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+)
+
+// table is the state of a drop.
+type table struct {
+	Name    string `json:"name"`
+	Rows    int    `json:"rows,omitempty"`
+	Receipt string `json:"receipt,omitempty"`
+}
+
+// dropTable asks before it acts, and acts once.
+func dropTable() (*graph.Flow[table], error) {
+	g := graph.New[table]("drop-table")
+	g.Node("drop", func(ctx context.Context, t table) (table, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[table]{
+			Name: "drop-table", Args: t, Fixed: true, Summary: fmt.Sprintf("Drop the table %s with %d rows. It cannot be brought back.", t.Name, t.Rows),
+		})
+		if err != nil {
+			return t, err
+		}
+		t.Receipt, err = fermata.Effect(ctx, yes, func(_ context.Context, t table, key string) (string, error) {
+			return fmt.Sprintf("the table %s is gone (%s)", t.Name, key), nil
+		})
+		return t, err
+	})
+	g.Edge(graph.Start, "drop")
+	g.Edge("drop", graph.End)
+	return g.Compile()
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-go/fermata/app/config"
+)
+
+// tracing sends traces to a collector; the zero value sends none.
+type tracing struct{ provider *sdk.TracerProvider }
+
+func newTracing(ctx context.Context, c config.Tracing, log *slog.Logger) (tracing, error) {
+	if c.Endpoint == "" {
+		return tracing{}, nil
+	}
+	headers := make(map[string]string)
+	for _, h := range c.Headers {
+		name, value := h.Pair()
+		headers[name] = value
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithHeaders(headers))
+	if err != nil {
+		return tracing{}, err
+	}
+	// A collector that is away is no reason to end, nor to be silent.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "err", err) }))
+	return tracing{sdk.NewTracerProvider(
+		sdk.WithBatcher(exporter), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample))),
+		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", c.Service), attribute.String("service.version", version()))),
+	)}, nil
+}
+
+// tracer draws what runs do; nil if nobody looks.
+func (t tracing) tracer() trace.Tracer {
+	if t.provider == nil {
+		return nil
+	}
+	return t.provider.Tracer("github.com/fermata-go/fermata")
+}
+
+// close sends what is left.
+func (t tracing) close(ctx context.Context) error {
+	if t.provider == nil {
+		return nil
+	}
+	return t.provider.Shutdown(ctx)
+}

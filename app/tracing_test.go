@@ -1,0 +1,52 @@
+package app
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// collector takes OTLP over HTTP, as far as a test needs one.
+type collector struct {
+	mu   sync.Mutex
+	path string
+	auth string
+	body bytes.Buffer
+}
+
+func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, _ := io.ReadAll(r.Body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.path, c.auth = r.URL.Path, r.Header.Get("Authorization")
+	c.body.Write(data)
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+// Traces go to the collector of the settings, the last ones when the server ends; what a run works on is not among them.
+func TestI7_TracesGoToTheCollector(t *testing.T) {
+	c := new(collector)
+	s := httptest.NewServer(c)
+	defer s.Close()
+	t.Run("a server", func(t *testing.T) { // it ends with its test
+		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_TRACING_HEADERS=Authorization: Bearer hush", "FERMATA_TRACING_SERVICE=letters"), signing(t))
+		startMemo(t, r.Executor, "acme")
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.path != "/v1/traces" || c.auth != "Bearer hush" || !bytes.Contains(c.body.Bytes(), []byte("fermata.execute")) || !bytes.Contains(c.body.Bytes(), []byte("letters")) {
+		t.Errorf("the collector got %q at %s (%s)", c.body.String(), c.path, c.auth)
+	}
+	if bytes.Contains(c.body.Bytes(), []byte("by ")) { // the text of the memo
+		t.Error("the traces hold what the run works on")
+	}
+}
+
+// A collector that is away neither keeps a server from starting nor from ending.
+func TestServe_WithoutItsCollector(t *testing.T) {
+	r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT=http://127.0.0.1:1/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=2s"), signing(t))
+	startMemo(t, r.Executor, "acme")
+}

@@ -1,0 +1,125 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// asked starts a run that asks, and returns the request.
+func asked(t *testing.T, c *client.Client) api.Request {
+	t.Helper()
+	if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":"by "}`)); err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.Requests(t.Context(), client.Query{State: "pending"})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	return page.Items[0]
+}
+
+func TestAct_ReturnsWhatTheRequestIsThen(t *testing.T) {
+	c := serve(t, plain)
+	id := asked(t, c).ID
+	for _, step := range []struct {
+		act  string
+		body api.Act
+		want func(*api.Life) bool
+	}{
+		{client.View, api.Act{}, func(l *api.Life) bool { return l.History[len(l.History)-1].What == "viewed" }},
+		{client.Claim, api.Act{}, func(l *api.Life) bool { return l.Claim != nil && l.Claim.By == "ann" }},
+		{client.Comment, api.Act{Text: "so"}, func(l *api.Life) bool { return l.Comments[0].Text == "so" }},
+		{client.Question, api.Act{Text: "why?"}, func(l *api.Life) bool { return l.Questions[0].Answer == nil }},
+		{client.Reply, api.Act{Text: "why not", Question: 1}, func(l *api.Life) bool { return l.Questions[0].Answer.Text == "why not" }},
+		{client.Release, api.Act{}, func(l *api.Life) bool { return l.Claim == nil }},
+		{client.Escape, api.Act{Text: "enough"}, func(l *api.Life) bool { return l.State == "withdrawn" }},
+	} {
+		r, err := c.Act(t.Context(), id, step.act, step.body)
+		if err != nil || r.ID != id || r.Life == nil || !step.want(r.Life) {
+			t.Fatalf("%s: %+v, %v", step.act, r.Life, err)
+		}
+	}
+	_, err := c.Act(t.Context(), id, client.Claim, api.Act{})
+	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Status/100 != 4 {
+		t.Errorf("when it is over: %v", err)
+	}
+}
+
+// Whatever an id or an act is made of, it is one part of the path.
+func TestAct_LeadsNowhereElse(t *testing.T) {
+	var path string
+	c := serve(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			path = r.URL.EscapedPath()
+			w.WriteHeader(http.StatusNotFound)
+		})
+	})
+	if _, err := c.Act(t.Context(), "../x", "../decision?y", api.Act{}); err == nil || path != "/api/v1/requests/%2E%2E%2Fx/%2E%2E%2Fdecision%3Fy" {
+		t.Errorf("%s, %v", path, err)
+	}
+}
+
+// A comment whose answer was lost is there, and not there twice: the server could not tell.
+func TestAct_IsNotRepeated(t *testing.T) {
+	var comments atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/comment") {
+				comments.Add(1)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler)
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	id := asked(t, c).ID
+	if _, err := c.Act(t.Context(), id, client.Comment, api.Act{Text: "so"}); err == nil {
+		t.Error("nobody answered, and it said nothing")
+	}
+	if r, err := c.Request(t.Context(), id); err != nil || comments.Load() != 1 || len(r.Life.Comments) != 1 {
+		t.Errorf("%d calls, %+v, %v", comments.Load(), r.Life, err)
+	}
+}
+
+func TestAnalytics_AreAskedAgainAndRead(t *testing.T) {
+	var calls atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/analytics") && calls.Add(1) == 1 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := asked(t, c)
+	if _, err := c.Decide(t.Context(), r.ID, api.Decide{Answer: json.RawMessage(`"ann"`)}); err != nil {
+		t.Fatal(err)
+	}
+	report, err := c.Analytics(t.Context(), 7, "Europe/Zurich")
+	if err != nil || calls.Load() != 2 || report.All.Requests != 1 || report.All.Answered != 1 || len(report.People) != 1 || report.People[0].Name != "ann" {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if days := report.Until.Sub(report.Since).Hours() / 24; days < 6.9 || days > 7.1 {
+		t.Errorf("it looked back %.1f days", days)
+	}
+	if _, err := c.Analytics(t.Context(), 0, "Nowhere"); err == nil {
+		t.Error("a zone that is none was taken")
+	}
+}
+
+func TestExplainPolicy_SaysThatThereIsNone(t *testing.T) {
+	c := serve(t, plain)
+	_, err := c.ExplainPolicy(t.Context(), client.Supposed{Tool: "refund", Args: json.RawMessage(`{"cents":1}`)})
+	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "no_policy" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,137 @@
+package typescript
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// node is a directory with the sources of the client. What npm installs for working on them is beside it.
+type node struct {
+	dir string
+}
+
+// tools is where those are, as seen from the directory.
+const tools = "../node_modules/"
+
+// open copies the sources, so that building them leaves nothing behind here.
+func open(t *testing.T) node {
+	t.Helper()
+	top := t.TempDir()
+	if err := os.Symlink(installed(t), filepath.Join(top, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	n := node{dir: filepath.Join(top, "client")}
+	if err := os.Mkdir(n.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "tsconfig.json", "README.md"} {
+		copyFile(t, name, filepath.Join(n.dir, name))
+	}
+	for _, name := range []string{"src", "test"} {
+		if err := os.CopyFS(filepath.Join(n.dir, name), os.DirFS(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// installed is node_modules as the lock file says, installed once for each lock file that there ever was.
+func installed(t *testing.T) string {
+	t.Helper()
+	lock, err := os.ReadFile("package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(cache, "fermata-test", fmt.Sprintf("npm-%x", sha256.Sum256(lock)))
+	done := filepath.Join(place, "node_modules")
+	if _, err := os.Stat(done); err == nil {
+		return done
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(place), "npm-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(fresh)
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		copyFile(t, name, filepath.Join(fresh, name))
+	}
+	node{dir: fresh}.run(t, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	if err := os.Rename(fresh, place); err != nil { // somebody else was faster, or it cannot be
+		if _, there := os.Stat(done); there != nil {
+			t.Fatal(err)
+		}
+	}
+	return done
+}
+
+// run runs a program there. Without Node these tests fail; they do not skip.
+func (n node) run(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %v (it needs Node 18 with npm, and the registry the first time): %v\n%s%s", name, args, err, &out, &errs)
+	}
+	return out.String()
+}
+
+// site is the program itself, as fermata demo.
+type site struct{ URL, Token string }
+
+func demo(t *testing.T) site {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "fermata")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/fermata").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(context.Background(), program, "demo", "--json", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the demo ended with %v\n%s", err, &errs)
+		}
+	})
+	var s site
+	if err := json.NewDecoder(out).Decode(&s); err != nil {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	return s
+}

@@ -1,0 +1,165 @@
+import type { components } from "./schema.js";
+import type { Outcome } from "./types.js";
+import { mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
+
+/**
+ * Something that happened to a run; its id counts the events of the run. Its type is created, asked, decided, expired, withdrawn, effect_begun,
+ * effect_ended, waiting, parked, completed, failed, cancelled or superseded.
+ */
+export type HappenedEvent = components["schemas"]["Event"];
+
+/** How far the run had come when it came to rest. */
+export interface OutcomeEvent {
+  type: "outcome";
+  outcome: Outcome;
+}
+
+/** A place in the run that was entered or left: told at that moment, and not kept. */
+export type StepEvent = { type: "step" } & components["schemas"]["Step"];
+
+/** A piece of what a model says: told at that moment, and not kept. */
+export type TokenEvent = { type: "token" } & components["schemas"]["Token"];
+
+export type RunEvent = HappenedEvent | OutcomeEvent | StepEvent | TokenEvent;
+
+/** Whether an event says how far the run has come. */
+export function isOutcome(event: RunEvent): event is OutcomeEvent {
+  return event.type === "outcome";
+}
+
+/** Whether an event is kept, and has an id. */
+export function happened(event: RunEvent): event is HappenedEvent {
+  return "id" in event;
+}
+
+export interface EventsOptions extends CallOptions {
+  /** The id of the last event that was seen; 0, which is the default, is before the first. */
+  after?: number;
+}
+
+/** Follows a run until it is over. If the connection is lost it connects again, and goes on behind the last event that it has handed out. */
+export async function* follow(transport: Transport, stateKey: string, options: EventsOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
+  const place = new Place(options.after ?? 0);
+  for (let lost = 1; ; lost++) {
+    let why: unknown;
+    const control = new AbortController(); // ends the connection when whoever reads has enough
+    const stop = () => control.abort(options.signal?.reason);
+    options.signal?.addEventListener("abort", stop, { once: true });
+    try {
+      options.signal?.throwIfAborted();
+      const headers = { Accept: "text/event-stream", "Last-Event-ID": String(place.after) };
+      const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
+      for await (const message of messages(response)) {
+        lost = 0;
+        const event = read(message);
+        if (!place.pass(event)) {
+          continue;
+        }
+        yield event;
+        if (isOutcome(event) && isOver(event.outcome)) {
+          return;
+        }
+      }
+    } catch (error) {
+      if (lost >= transport.tries || !mayRepeat(error, options.signal)) {
+        throw options.signal?.aborted ? options.signal.reason : error;
+      }
+      why = error;
+    } finally {
+      options.signal?.removeEventListener("abort", stop);
+      control.abort();
+    }
+    await pause(lost, why, options.signal);
+  }
+}
+
+/** The events behind which a run rests: the outcome comes next. */
+const resting = new Set(["waiting", "completed", "failed", "cancelled", "superseded"]);
+
+/** How far somebody has read. */
+class Place {
+  /** What to send as Last-Event-ID. It stays before an event whose outcome has not come: a connection may be lost between the two. */
+  after: number;
+  #seen: number;
+
+  constructor(after: number) {
+    this.after = after;
+    this.#seen = after;
+  }
+
+  /** Takes note of an event. One that was seen before does not pass. */
+  pass(event: RunEvent): boolean {
+    if (isOutcome(event)) {
+      this.after = this.#seen;
+      return true;
+    }
+    if (!happened(event)) {
+      return true;
+    }
+    if (event.id <= this.#seen) {
+      return false;
+    }
+    this.after = resting.has(event.type) ? this.#seen : event.id;
+    this.#seen = event.id;
+    return true;
+  }
+}
+
+/** Whether a run is over. */
+export function isOver(outcome: Outcome): boolean {
+  return outcome.status === "completed" || outcome.status === "error";
+}
+
+interface Message {
+  event: string;
+  data: string;
+}
+
+function read(message: Message): RunEvent {
+  const data: unknown = JSON.parse(message.data);
+  switch (message.event) {
+    case "outcome":
+      return { type: "outcome", outcome: data as Outcome };
+    case "step":
+    case "token":
+      return { ...(data as object), type: message.event } as StepEvent | TokenEvent;
+    default:
+      return data as HappenedEvent;
+  }
+}
+
+/** Reads server-sent events. A message counts when it has ended: half of one, before a connection was lost, is none. */
+async function* messages(response: Response): AsyncGenerator<Message, void, undefined> {
+  if (!response.body) {
+    return;
+  }
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  let message: Message = { event: "message", data: "" };
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return;
+    }
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line === "") {
+        if (message.data !== "") {
+          yield message;
+        }
+        message = { event: "message", data: "" };
+        continue;
+      }
+      const colon = line.indexOf(":");
+      const name = colon < 0 ? line : line.slice(0, colon);
+      const text = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+      if (name === "event") {
+        message.event = text;
+      } else if (name === "data") {
+        message.data += text;
+      }
+    }
+  }
+}

@@ -1,0 +1,225 @@
+// Tells the story of a review against a real server, with the package as npm would install it. FERMATA_URL and FERMATA_TOKEN say where.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, happened, isOutcome, newId, Problem, type NeedsInput, type Outcome, type ProblemCode } from "@fermata-go/client";
+
+const url = process.env["FERMATA_URL"] ?? assert.fail("FERMATA_URL is missing");
+const token = process.env["FERMATA_TOKEN"] ?? assert.fail("FERMATA_TOKEN is missing");
+const review = "inproc:content-review";
+
+/** What a review shows, as far as the story goes. */
+interface Shown {
+  reason: string;
+  draft: { content: string };
+}
+
+function waiting(outcome: Outcome): NeedsInput {
+  if (outcome.status !== "needs_input") {
+    assert.fail(`it should wait: ${JSON.stringify(outcome)}`);
+  }
+  return outcome;
+}
+
+function draftOf(outcome: Outcome): string {
+  return (waiting(outcome).interrupts[0]?.data as Shown).draft.content;
+}
+
+async function refused(code: ProblemCode, call: Promise<unknown>): Promise<Problem> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof Problem, String(error));
+    assert.equal(error.code, code);
+    assert.ok(error.is(code));
+    return error;
+  }
+  return assert.fail(`it should be refused with ${code}`);
+}
+
+test("a review: start, revise, approve, completed", async () => {
+  const fermata = new Client({ url, token });
+  const stateKey = `story-${newId()}`;
+
+  const started = await fermata.start(review, { topic: "tea" }, { stateKey });
+  assert.equal(draftOf(started), "Five things about tea.");
+
+  const revised = await fermata.resume(stateKey, { action: "revise", feedback: "a picture" });
+  assert.equal(draftOf(revised), "Five things about tea. Now with a picture.");
+
+  const view = await fermata.run(stateKey);
+  assert.equal(view.status, "waiting");
+  const open = view.requests?.find((r) => r.state === "pending") ?? assert.fail("nothing is open");
+  const done = await fermata.decide(open, { action: "approve" });
+  assert.equal(done.status, "completed");
+  assert.equal(done.status === "completed" && done.content, "Five things about tea. Now with a picture.");
+  assert.deepEqual(await fermata.wait(stateKey), done);
+});
+
+test("some of several answers, by their ids", async () => {
+  const fermata = new Client({ url, token });
+  const stateKey = `targets-${newId()}`;
+  const id = waiting(await fermata.start(review, { topic: "rain" }, { stateKey })).interrupts[0]?.id ?? assert.fail("no id");
+  const done = await fermata.resumeTargets(stateKey, { [id]: { action: "reject" } });
+  assert.equal(done.status, "completed");
+});
+
+test("what a server refuses is a problem with a code", async () => {
+  const fermata = new Client({ url, token });
+  const stateKey = `problem-${newId()}`;
+  await refused("not_found", fermata.run(stateKey));
+  await refused("unknown_graph", fermata.start("inproc:nothing", {}));
+
+  const started = waiting(await fermata.start(review, { topic: "tea" }, { stateKey }));
+  const bad = await refused("bad_answer", fermata.resume(stateKey, { action: "perhaps" }));
+  assert.equal(bad.status, 400);
+  assert.ok(bad.fields.length > 0, "it says what is wrong");
+
+  const request = await fermata.request(started.interrupts[0]?.id ?? "");
+  await refused("digest_mismatch", fermata.decide(request, { action: "approve" }, { shown: "something else" }));
+  assert.equal((await fermata.request(request.id)).state, "pending", "a refused answer changes nothing");
+
+  await fermata.decide(request, { action: "approve" });
+  const late = await refused("already_decided", fermata.decide(request, { action: "reject" }));
+  assert.equal(late.decided?.by, "you");
+
+  await refused("unauthenticated", new Client({ url, token: "wrong" }).graphs());
+});
+
+test("an answer that was lost on the way is given again with the same id, and counts once", async () => {
+  const stateKey = `retry-${newId()}`;
+  const bodies: string[] = [];
+  let lose = 2;
+  const lossy: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (init?.method === "POST" && lose > 0) {
+      lose--;
+      bodies.push(String(init.body));
+      if (lose === 1) {
+        throw new TypeError("fetch failed"); // the server has done it, and its answer is gone
+      }
+      return new Response("<html>bad gateway</html>", { status: 502 });
+    }
+    bodies.push(String(init?.body));
+    return response;
+  };
+  const fermata = new Client({ url, token, fetch: lossy });
+  await new Client({ url, token }).start(review, { topic: "rice" }, { stateKey });
+  const revised = await fermata.resume(stateKey, { action: "revise", feedback: "salt" });
+  assert.equal(draftOf(revised), "Five things about rice. Now with salt.", "one answer, one round");
+  assert.equal(bodies.length, 3);
+  assert.deepEqual(new Set(bodies).size, 1, "every try is the same");
+});
+
+test("it gives up after so many tries, and says what the last one came to", async () => {
+  let tries = 0;
+  const down: typeof fetch = async () => {
+    tries++;
+    return new Response(JSON.stringify({ code: "unavailable", title: "Unknown or not done", status: 503 }), { status: 503 });
+  };
+  const problem = await refused("unavailable", new Client({ url, token, tries: 3, fetch: down }).graphs());
+  assert.equal(problem.status, 503);
+  assert.equal(tries, 3);
+});
+
+// A connection is cut behind each of the messages, once: also between the event that a run rests and the outcome that belongs to it.
+for (let cut = 1; cut <= 7; cut++) {
+  test(`events go on where the connection was lost, after ${cut} messages`, async () => {
+    const stateKey = `events-${newId()}`;
+    const sent: string[] = [];
+    const cutting: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      sent.push(new Headers(init?.headers).get("Last-Event-ID") ?? "none");
+      return sent.length > 1 || !response.body ? response : new Response(response.body.pipeThrough(cutAfter(cut)), response);
+    };
+    const people = new Client({ url, token });
+    await people.start(review, { topic: "soup" }, { stateKey });
+
+    const ids: number[] = [];
+    const types: string[] = [];
+    let last: Outcome | undefined;
+    for await (const event of new Client({ url, token, fetch: cutting }).events(stateKey)) {
+      if (happened(event)) {
+        ids.push(event.id);
+        types.push(event.type);
+      } else if (isOutcome(event)) {
+        last = event.outcome;
+        if (last.status === "needs_input") {
+          await people.resume(stateKey, { action: "approve" }, { resumeId: `approve-${stateKey}` });
+        }
+      }
+    }
+    assert.equal(last?.status, "completed");
+    assert.deepEqual(ids, ids.map((_, i) => i + 1), "each event once, none left out");
+    assert.deepEqual(types, ["created", "asked", "waiting", "decided", "completed"]);
+    assert.equal(sent[0], "0");
+    if (cut < 7) {
+      assert.equal(sent.length, 2, "one connection was cut");
+    }
+    if (cut === 2) {
+      assert.equal(sent[1], "2", "it asks for what it has not seen, and for nothing else");
+    }
+  });
+}
+
+/** Cuts a stream in the middle of the message behind the first so many. Steps and tokens do not count. */
+function cutAfter(messages: number): TransformStream<Uint8Array, Uint8Array> {
+  let left = messages;
+  return new TransformStream({
+    transform(chunk, control) {
+      const text = new TextDecoder().decode(chunk);
+      for (const part of text.split(/(?<=\n\n)/)) {
+        if (/^(:|event: (step|token))/.test(part)) {
+          continue;
+        }
+        if (left-- === 0) {
+          control.enqueue(new TextEncoder().encode(part.slice(0, part.length / 2)));
+          control.terminate();
+          return;
+        }
+        control.enqueue(new TextEncoder().encode(part));
+      }
+    },
+  });
+}
+
+test("a wait lasts until the run is over, and can be ended", async () => {
+  const fermata = new Client({ url, token });
+  const stateKey = `wait-${newId()}`;
+  const pending = await fermata.start(review, { topic: "bread" }, { stateKey, wait: 0 });
+  assert.ok(pending.status === "pending" || pending.status === "needs_input", pending.status);
+  assert.equal((await fermata.wait(stateKey)).status, "needs_input");
+
+  const over = fermata.wait(stateKey, { over: true });
+  const given = new AbortController();
+  const enough = fermata.wait(stateKey, { over: true, signal: given.signal });
+  given.abort(new Error("enough"));
+  await assert.rejects(enough, /enough/);
+
+  await fermata.cancel(stateKey);
+  const outcome = await over;
+  assert.equal(outcome.status === "error" && outcome.error, "cancelled");
+});
+
+test("lists", async () => {
+  const fermata = new Client({ url, token });
+  const graphs = await fermata.graphs();
+  assert.ok(graphs.items.some((g) => g.id === review));
+  const runs = await fermata.runs({ status: ["waiting", "completed"], limit: 2 });
+  assert.equal(runs.items.length, 2);
+  assert.ok(runs.next);
+  const open = await fermata.requests({ kind: "content-review" });
+  assert.ok(open.items.every((r) => r.kind === "content-review" && r.state === "pending"));
+});
+
+// What the compiler must refuse; test/tsconfig.json fails if it does not.
+export function neverCalled(fermata: Client, outcome: Outcome): void {
+  // @ts-expect-error no such status
+  void (outcome.status === "done");
+  // @ts-expect-error an outcome has content only if it is completed
+  void outcome.content;
+  // @ts-expect-error no such filter
+  void fermata.requests({ state: "open" });
+  // @ts-expect-error no such code
+  void new Problem({ status: 400, code: "bad_request", title: "" }).is("bad_reqest");
+}

@@ -1,0 +1,106 @@
+package deploy
+
+import (
+	"debug/elf"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The final image has no C library, so a program that asks for one would not start.
+func TestImage_ProgramsAreStatic(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the image is for Linux")
+	}
+	for _, name := range []string{"fermata", "healthcheck"} {
+		file, err := elf.Open(program(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		for _, part := range file.Progs {
+			if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
+				t.Errorf("%s is linked at run time (%s)", name, part.Type)
+			}
+		}
+	}
+	if out := call(t, "version"); !strings.HasPrefix(out, "fermata ") {
+		t.Errorf("version prints %q", out)
+	}
+}
+
+func TestImage_Healthcheck(t *testing.T) {
+	ready := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !ready {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	check := func() error {
+		return exec.CommandContext(t.Context(), program(t, "healthcheck"), server.URL+"/readyz").Run()
+	}
+	if err := check(); err != nil {
+		t.Error("a server that is ready:", err)
+	}
+	ready = false
+	if check() == nil {
+		t.Error("one that is not passes")
+	}
+	server.Close()
+	if check() == nil {
+		t.Error("one that is not there passes")
+	}
+}
+
+func TestImage_IsWhatItSays(t *testing.T) {
+	data, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(data), "\\\n", " ")
+	lines := func(instruction string) (all []string) {
+		for _, match := range regexp.MustCompile(`(?m)^`+instruction+` (.*)$`).FindAllStringSubmatch(text, -1) {
+			all = append(all, match[1])
+		}
+		return all
+	}
+	from := lines("FROM")
+	if len(from) != 2 || !strings.HasPrefix(from[0], "golang:"+goVersion(t)+"-") {
+		t.Errorf("it builds with %v; go.mod says %s", from, goVersion(t))
+	}
+	for _, image := range from {
+		if !strings.Contains(image, ":") || strings.Contains(image, ":latest") {
+			t.Errorf("%s may be another one tomorrow", image)
+		}
+	}
+	if user := lines("USER"); len(user) != 1 || !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
+		t.Errorf("the user is %v, and should be a number that is not 0: Kubernetes cannot tell whether a name is root", user)
+	}
+	variables := make(map[string]string)
+	for _, match := range regexp.MustCompile(`(FERMATA_\w+)=(\S+)`).FindAllStringSubmatch(strings.Join(lines("ENV"), " "), -1) {
+		variables[match[1]] = match[2]
+	}
+	settings := loaded(t, "", variables)
+	healthcheck := lines("HEALTHCHECK")
+	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Listen.Addr+"/readyz") {
+		t.Errorf("it asks %v; the server is at %s", healthcheck, settings.Listen.Addr)
+	}
+	if expose := lines("EXPOSE"); len(expose) != 1 || expose[0] != strings.TrimPrefix(settings.Listen.Addr, ":")+" "+strings.TrimPrefix(settings.Metrics.Addr, ":") {
+		t.Errorf("it exposes %v", expose)
+	}
+}
+
+// goVersion is the version of Go without the patch.
+func goVersion(t *testing.T) string {
+	t.Helper()
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))[1]
+}

@@ -1,0 +1,200 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/pgtest"
+)
+
+// database is an empty one on a real PostgreSQL.
+func database(t *testing.T) string {
+	t.Helper()
+	return pgtest.New(t)
+}
+
+func run(t *testing.T, words ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), words[0], words[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", words, err, out)
+	}
+}
+
+// waiting starts a review and returns what it asks.
+func waiting(t *testing.T, c *client.Client, key string) string {
+	t.Helper()
+	outcome, err := c.Start(t.Context(), "inproc:content-review", key, json.RawMessage(`{"topic":"rain"}`))
+	return asked(t, outcome, err)
+}
+
+func asked(t *testing.T, outcome fermata.Outcome, err error) string {
+	t.Helper()
+	waits, ok := outcome.(fermata.NeedsInput)
+	if err != nil || !ok {
+		t.Fatalf("it does not wait: %#v, %v", outcome, err)
+	}
+	return waits.Interrupts[0].ID
+}
+
+// approved decides, and expects the end of the run.
+func approved(t *testing.T, c *client.Client, id, answer string) {
+	t.Helper()
+	outcome, err := c.Decide(t.Context(), id, api.Decide{Answer: json.RawMessage(answer)})
+	if _, done := outcome.(fermata.Completed); err != nil || !done {
+		t.Fatalf("%#v, %v", outcome, err)
+	}
+}
+
+// TestOperations does what docs/operations.md says, block by block.
+func TestOperations(t *testing.T) {
+	p := open(t, "operations.md")
+	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
+	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
+	t.Run("the daily round", func(t *testing.T) { household(t, p) })
+	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
+	p.typed(t)
+}
+
+// A run that waits when the backup is made goes on where the backup is restored; one that began later is not there.
+func sqliteBackup(t *testing.T, p *page) {
+	old, backup, fresh := t.TempDir(), t.TempDir(), t.TempDir()
+	live := demo(t, old)
+	before := waiting(t, live.client(t), "before")
+	shell{places: map[string]string{"/var/lib/fermata": old, "/backup": backup}}.types(t, p, "backup-sqlite")
+	waiting(t, live.client(t), "after")
+	// What a server that was killed leaves behind, in the place where the backup goes.
+	run(t, "cp", filepath.Join(old, "fermata.db-wal"), fresh)
+	live.stop(t)
+	shell{places: map[string]string{"/var/lib/fermata": fresh, "/backup": backup}}.types(t, p, "restore-sqlite")
+	restored := demo(t, fresh).client(t)
+	approved(t, restored, before, `{"action":"approve"}`)
+	if _, err := restored.Run(t.Context(), "after"); err == nil {
+		t.Error("a run that began after the backup is there")
+	}
+}
+
+// house is a directory with the settings of a server.
+type house struct {
+	dir, config string
+}
+
+func settle(t *testing.T, url string) house {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "store-url", url+"\n")
+	call(t, "key", "make", filepath.Join(dir, "key"))
+	text := fmt.Sprintf("store: {urlFile: %q}\nkey: {file: %q}\nmetrics: {addr: \"off\"}\n", filepath.Join(dir, "store-url"), filepath.Join(dir, "key"))
+	return house{dir: dir, config: write(t, dir, "fermata.yaml", text)}
+}
+
+// serve starts a server there, for somebody with a new key.
+func (h house) serve(t *testing.T, args ...string) *process {
+	t.Helper()
+	s := serve(t, h.config, args...)
+	s.Token = call(t, "keys", "create", "acme", "tester", "admin", "--config", h.config)
+	return s
+}
+
+func (h house) shell() shell {
+	return shell{dir: h.dir, env: []string{"FERMATA_CONFIG=" + h.config}, places: map[string]string{"/etc/fermata": h.dir, "/backup": h.dir}}
+}
+
+// question has an agent elsewhere ask.
+func question(t *testing.T, c *client.Client, key string) string {
+	t.Helper()
+	outcome, err := c.Ask(t.Context(), api.Ask{StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`)})
+	return asked(t, outcome, err)
+}
+
+func postgresBackup(t *testing.T, p *page) {
+	from, to := database(t), database(t)
+	h := settle(t, from)
+	live := h.serve(t)
+	id := question(t, live.client(t), "refund-1")
+	s := h.shell()
+	s.env = append(s.env, "DATABASE_URL="+from, "NEW_DATABASE_URL="+to)
+	s.types(t, p, "backup-postgres")
+	live.stop(t)
+	s.types(t, p, "restore-postgres")
+
+	write(t, h.dir, "store-url", to)
+	restored := serve(t, h.config)
+	restored.Token = live.Token // it is in the backup
+	approved(t, restored.client(t), id, `"yes"`)
+}
+
+func household(t *testing.T, p *page) {
+	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	live := h.serve(t)
+	id := question(t, live.client(t), "refund-1")
+	s := h.shell()
+	if out := s.types(t, p, "first-key"); strings.Count(out, "fermata_") < 2 || !strings.Contains(out, "review-bot") {
+		t.Errorf("keys: %s", out)
+	}
+	s.types(t, p, "upgrade")
+
+	before, err := os.ReadFile(filepath.Join(h.dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.types(t, p, "rotate")
+	after, err := os.ReadFile(filepath.Join(h.dir, "key"))
+	if err != nil || string(before) == string(after) {
+		t.Errorf("the key is as it was, %v", err)
+	}
+	approved(t, live.client(t), id, `"yes"`)
+
+	var list []struct{ ID, Name string }
+	text := call(t, "keys", "list", "acme", "--json", "--config", h.config)
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err, text)
+	}
+	for _, k := range list {
+		if k.Name == "tester" {
+			s.env = append(s.env, "KEY_ID="+k.ID)
+		}
+	}
+	s.types(t, p, "revoke")
+	if _, err := live.client(t).Graphs(t.Context()); err == nil {
+		t.Error("a revoked key is good")
+	}
+
+	s.types(t, p, "erase")
+	if export, err := os.ReadFile(filepath.Join(h.dir, "acme.jsonl")); err != nil || !strings.Contains(string(export), "refund-1") {
+		t.Errorf("the export: %s, %v", export, err)
+	}
+	if left := call(t, "store", "export", "acme", "--config", h.config); left != "" {
+		t.Errorf("after it was erased: %s", left)
+	}
+}
+
+// Each replica has a copy of the key. At every point of the way each opens what the others sealed.
+func copiedKeys(t *testing.T, p *page) {
+	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	first := h.serve(t)
+	id := question(t, first.client(t), "refund-1")
+	first.stop(t)
+	h.shell().types(t, p, "rotate-copies")
+	replica := func(key string) *process {
+		if err := os.Chmod(filepath.Join(h.dir, key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return h.serve(t, "--key-file", filepath.Join(h.dir, key))
+	}
+	// All three rollouts at once: whoever opens, whoever seals, and whoever has only the new key.
+	opens, seals, last := replica("opens.key"), replica("seals.key"), replica("new.key")
+	if sealed := question(t, seals.client(t), "refund-2"); sealed != "" {
+		if _, err := opens.client(t).Request(t.Context(), sealed); err != nil {
+			t.Error("a replica of the first rollout cannot open what one of the second sealed:", err)
+		}
+	}
+	approved(t, last.client(t), id, `"yes"`)
+}

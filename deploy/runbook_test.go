@@ -1,0 +1,99 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// TestRunbook does what docs/runbook-stuck-approval.md says, on a server with a run that waits, one that must not go on, and one that is parked.
+func TestRunbook(t *testing.T) {
+	p := open(t, "runbook-stuck-approval.md")
+	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	live, last := parked(t, h, "parked")
+	c := live.client(t)
+	request := approval(t, c, "stuck", "")
+	approval(t, c, "never", "")
+
+	s := h.shell()
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "RUN=stuck", "REQUEST="+request, "OTHER_RUN=never", "PARKED_RUN=parked")
+	says := func(block string, words ...string) {
+		t.Helper()
+		out := s.types(t, p, block)
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s does not say %q:\n%s", block, word, out)
+			}
+		}
+	}
+	says("runbook-key")
+	says("runbook-look", `"ok"`, "stuck", "parked", request)
+	says("runbook-inbox", request, "stuck", "refund", "approve")
+	says("runbook-decide", "completed")
+	says("runbook-cancel")
+	if view, err := c.Run(t.Context(), "never"); err != nil || view.Status != "cancelled" {
+		t.Errorf("%+v, %v", view, err)
+	}
+	says("runbook-follow", "decided", "completed")
+	says("runbook-check")
+	says("runbook-retry")
+	untilParked(t, c, "parked", last) // it was tried again, and there still is no secret
+	says("runbook-after", "completed", request, "on-call")
+	p.typed(t)
+}
+
+// approval has an agent elsewhere ask for a yes or a no.
+func approval(t *testing.T, c *client.Client, key, callback string) string {
+	t.Helper()
+	ask := api.Ask{
+		StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`),
+		AnswerSchema: json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"reason":{"type":"string"}},"required":["verb"]}`),
+	}
+	if callback != "" {
+		ask.Callback = json.RawMessage(fmt.Sprintf(`{"url":%q}`, callback))
+	}
+	outcome, err := c.Ask(t.Context(), ask)
+	return asked(t, outcome, err)
+}
+
+// parked makes a run that is: its answer should be sent, and the secret to sign it with is gone. It returns the server and the number of
+// the event that says so.
+func parked(t *testing.T, h house, key string) (*process, int64) {
+	t.Helper()
+	settings, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, h.dir, "fermata.yaml", string(settings)+"webhooks: {secrets: [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=], allow: [127.0.0.1]}\n")
+	before := h.serve(t)
+	id := approval(t, before.client(t), key, "http://127.0.0.1:9/answers")
+	before.stop(t)
+	write(t, h.dir, "fermata.yaml", string(settings))
+	live := h.serve(t)
+	c := live.client(t)
+	if _, err := c.Decide(t.Context(), id, api.Decide{Answer: json.RawMessage(`{"verb":"approve"}`)}); err != nil {
+		t.Log("deciding:", err)
+	}
+	return live, untilParked(t, c, key, 0)
+}
+
+// untilParked follows a run behind an event until it is parked.
+func untilParked(t *testing.T, c *client.Client, key string, after int64) int64 {
+	t.Helper()
+	for event, err := range c.Events(t.Context(), key, after) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Type == "parked" {
+			return event.ID
+		}
+	}
+	t.Fatal("it is not parked")
+	return 0
+}

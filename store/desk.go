@@ -137,7 +137,7 @@ type PaperChange struct {
 	Base        int64
 	Body, Facts []byte
 	Next        time.Time
-	// Deadline, of a request, moves that of its interrupt, if that is pending; zero leaves it where it is.
+	// Deadline, of a request, moves that of its interrupt, if that is pending after the change; zero leaves it where it is.
 	Deadline time.Time
 }
 

@@ -12,8 +12,8 @@ var executorMutants = []mutant{
 		swap("defer safely.Recover(&err)\n\trun := work.Run", "_ = safely.Recover\n\trun := work.Run"),
 		"./executor", "TestExecute_APanic"},
 	{"I13", "an answer is not checked by its provider", "executor/answer.go",
-		swap(`value, err := p.Check(ctx, named, questionID(i.ID), said.Value)`, `_ = named
-	value, err := said.Value, ctx.Err()
+		swap(`w.value, err = p.Check(ctx, named, questionID(i.ID), said.Value)`, `_ = named
+	w.value, err = said.Value, ctx.Err()
 	_ = p`),
 		"./executor", "TestI13"},
 	{"I13", "an answer may say one thing twice", "executor/request.go",
@@ -32,7 +32,7 @@ var executorMutants = []mutant{
 		swap(`}{r.StateKey, r.Value, r.Targets})`, `}{})`),
 		"./executor", "TestI3"},
 	{"I1", "a start ends a run that it was not to supersede", "executor/request.go",
-		swap(`case !request.Supersede:`, `case false:`),
+		swap(`case !request.Supersede || request.Once:`, `case request.Once:`),
 		"./executor", "TestStart|TestRun_Says"},
 	{"I10", "the longer deadline counts", "executor/ask.go",
 		swap(`return min(own, limit)`, `return max(own, limit)`),

@@ -80,8 +80,12 @@ var memoryMutants = []mutant{
 		swap(`if line := b.effects[key]; line != nil {`, `if line := b.effects[key]; line != nil && false {`),
 		"./store/memory", "TestStore/Runs/I4_AnEffect|TestModel"},
 	{"I4", "a policy has a say in what people were asked", "store/memory/book_effects.go",
-		swap(`return i.Source == store.Policy`, `i.State, i.Verdict, i.Final = store.Decided, store.Approve, n.Digest
-		return true`),
+		swap(`known != nil && known.Source != store.Policy: // what people were asked is theirs to decide`, `known != nil && n.Digest == "":`,
+			`case known == nil:
+			b.allow(now, run, n)`, `case known == nil:
+			b.allow(now, run, n)
+		default:
+			known.State, known.Verdict, known.Final = store.Decided, store.Approve, n.Digest`),
 		"./store/memory", "TestStore/Runs/I4_APolicy"},
 	{"I4", "how an effect ended can be said twice", "store/memory/book_effects.go",
 		swap(`if line.State != store.Started && line.State != store.Indeterminate {`, `if false {`),

@@ -281,7 +281,6 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		if err != nil {
 			return store.Receipt{}, err
 		}
-		write()
 		for _, answer := range d.Answers {
 			i := run.find(answer.Interrupt)
 			if i.State != store.Decided { // or it is the second answer to the same, of which the last counts
@@ -290,6 +289,7 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 			i.State, i.Verdict, i.Final, i.Answer = store.Decided, answer.Verdict, answer.Final, answer.Data
 			i.By, i.Via, i.Source, i.At, i.ResumeID = d.Actor, d.Via, store.Person, now, d.ResumeID
 		}
+		write() // what is decided has no deadline any more that could move
 		if run.Status == store.Waiting {
 			b.wake(now, run)
 		}
@@ -340,18 +340,19 @@ func (b *book) expire(now time.Time, limit int, with func(store.Interrupt, *stor
 	slices.SortFunc(due, func(a, b *store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
 	var expired []store.Interrupt
 	for _, i := range due[:min(limit, len(due))] {
+		write := func() {}
 		if with != nil {
 			beside := with(*i, b.request(i))
-			if err := beside.Check(); err != nil {
+			err := beside.Check()
+			if err != nil {
 				return expired, err
 			}
-			write, err := b.beside(now, i.Account, beside)
-			if err != nil {
+			if write, err = b.beside(now, i.Account, beside); err != nil {
 				continue
 			}
-			write()
 		}
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, "clock", now
+		write()
 		run := b.runs[store.Key{Account: i.Account, Run: i.Run}]
 		b.note(now, run, store.EventExpired, i.ID)
 		if run.Status == store.Waiting {

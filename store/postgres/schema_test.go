@@ -114,9 +114,24 @@ func wantOldRows(t *testing.T, s *Store, version int) {
 	if version >= 4 {
 		want = "value"
 	}
+	if version >= 6 {
+		wantOldPapers(t, s)
+	}
 	if kept, err := s.Once(t.Context(), "name", []byte("anew")); err != nil || string(kept) != want {
 		t.Errorf("kept is %q, %v; want %q", kept, err, want)
 	}
+}
+
+func wantOldPapers(t *testing.T, s *Store) {
+	t.Helper()
+	p, err := s.Paper(t.Context(), "acme", store.RequestPaper, "open")
+	if err != nil || p.Revision != 2 || p.Run != "demo-1" || string(p.Body) != "sealed anew" || string(p.Facts) != `{"rule": "r"}` || p.Next.IsZero() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err = s.Paper(t.Context(), "acme", "grant", "\x00\xff"); err != nil || p.Body != nil || p.Facts != nil || !p.Next.IsZero() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	logged(t, s, "acme", "asked")
 }
 
 func wantOldCheckpoints(t *testing.T, s *Store) {
@@ -399,6 +414,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"46fde05821e538f3075e284b4d1e56a6db3d3e7d06aef5caafcb9940d7f95356",
 		"315668b60cc46f2c2c327e4bf19b91fc54ef45c1d1ec43d021da662dbc9ac411",
 		"faf8f6143f00bce7c3d84186f3c3195eb2c8fcd11754508b88efecd973cc21d4",
+		"1df64cc7c7e2f5afbba16f9f7fc05104aca910ed6efc2baadf13c3a1b0b3ded2",
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {

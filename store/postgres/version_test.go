@@ -25,7 +25,7 @@ func TestVersion_LooksAndDoesNotTouch(t *testing.T) {
 	if applied, _, err := Version(t.Context(), connString, Config{}); err != nil || applied != 1 {
 		t.Errorf("an older one: %d, %v", applied, err)
 	}
-	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET version = 999`)
+	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET version = 999 WHERE version = 1`)
 	if _, _, err := Version(t.Context(), connString, Config{}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer one: %v", err)
 	}

@@ -82,3 +82,8 @@ func atTheDesk(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 }
+
+// recording is a line for the log, and papers.
+func recording(act, of string, papers ...store.PaperChange) store.Beside {
+	return store.Beside{Papers: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q,"of":%q}`, act, of)}}
+}

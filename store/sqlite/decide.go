@@ -198,5 +198,5 @@ func (t turn) besideExpiry(ctx context.Context, i store.Interrupt, beside func(s
 	if stale, err := t.stale(ctx, i.Account, with.Papers); err != nil || stale {
 		return stale, err
 	}
-	return false, t.beside(ctx, i.Account, with)
+	return false, t.besideDecided(ctx, i.Account, with, i.ID)
 }

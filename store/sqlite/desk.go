@@ -160,7 +160,9 @@ func (t turn) auditHead(ctx context.Context, account string) (head chain.Head, e
 // bring is for a decision: it must have the change of each request that it decides.
 func (t turn) bring(ctx context.Context, d store.Decision) error {
 	changed := d.Beside.Requests()
+	var decided []string
 	for _, a := range d.Answers {
+		decided = append(decided, a.Interrupt)
 		if slices.Contains(changed, a.Interrupt) {
 			continue
 		}
@@ -170,7 +172,18 @@ func (t turn) bring(ctx context.Context, d store.Decision) error {
 			return store.ErrStale
 		}
 	}
-	return t.beside(ctx, d.Account, d.Beside)
+	return t.besideDecided(ctx, d.Account, d.Beside, decided...)
+}
+
+// besideDecided writes what goes with decisions. It comes before them, and does not move the deadlines of what is decided.
+func (t turn) besideDecided(ctx context.Context, account string, beside store.Beside, decided ...string) error {
+	beside.Papers = slices.Clone(beside.Papers)
+	for n, p := range beside.Papers {
+		if p.Kind == store.RequestPaper && slices.Contains(decided, p.ID) {
+			beside.Papers[n].Deadline = time.Time{}
+		}
+	}
+	return t.beside(ctx, account, beside)
 }
 
 // Paper returns a paper; see [store.Desk].

@@ -243,11 +243,6 @@ func deskLife(run string) []powerStep {
 	}
 }
 
-// recording is a line for the log, and papers.
-func recording(act, of string, papers ...store.PaperChange) store.Beside {
-	return store.Beside{Papers: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q,"of":%q}`, act, of)}}
-}
-
 // requestOf is a change of a request.
 func requestOf(run, ask string, base int64) store.PaperChange {
 	return store.PaperChange{Kind: store.RequestPaper, ID: ask, Run: run, Base: base, Body: bulk(ask, 400), Facts: []byte(`{"n":1}`), Next: powerTime(100)}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -194,12 +195,51 @@ func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
 	}
 }
 
+// From every version the way leads on, whatever is stored, and what was asked then is decided as it is now.
+func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version := 2; version <= len(steps); version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "fermata.db")
+			then := raw(t, path)
+			then.SetMaxOpenConns(1)
+			if err := migrate(t.Context(), then, steps[:version]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := then.ExecContext(t.Context(), inHex(fmt.Sprintf(fill, 5))); err != nil {
+				t.Fatal(err)
+			}
+			if err := then.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s := mustOpen(t, path)
+			extended := store.PaperChange{Kind: store.RequestPaper, ID: "asked-by-run-4", Run: "run-4", Deadline: atMicro(8e15)}
+			if err := s.Amend(t.Context(), "acme", recording("extended", "run-4", extended)); err != nil {
+				t.Fatal(err)
+			}
+			said := say("run-4", "new", store.Reject, "asked-by-run-4")
+			said.Answers[0].Shown = ""
+			extended.Base, extended.Deadline = 1, time.Time{}
+			said.Beside = recording("decided", "run-4", extended)
+			accepted(t, s, said)
+			history, err := s.History(t.Context(), "acme", "run-4")
+			if err != nil || len(history.Interrupts) != 1 || !history.Interrupts[0].Deadline.Equal(atMicro(8e15)) || len(history.Papers) != 1 {
+				t.Errorf("%+v, %v", history, err)
+			}
+		})
+	}
+}
+
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
 func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	released := []string{
 		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",
 		"6e0399d1ae732a4b42cda5b05f2c42be2240e4402956d70c0c8c28ce316ca400",
 		"c35363804118f15734157aaa11957d0f7d82f194dee56b6f7cbede78f3b19168",
+		"72531ff7647237f90522de8e3dec5651ec4e9db87826c5c8f44e2e424b6a6e89",
 	}
 	steps, err := migrations()
 	if err != nil {

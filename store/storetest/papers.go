@@ -322,7 +322,9 @@ func testDeadlineMoves(t *testing.T, h *house) {
 		t.Errorf("that of another is %v, not %v", got, before)
 	}
 	decision := approve("r", "resume", "i1")
-	decision.Beside = with("decided", request("i1", 2, "decided"))
+	last := request("i1", 2, "decided")
+	last.Deadline = before.Add(-3 * time.Hour) // with the decision itself it does not move
+	decision.Beside = with("decided", last)
 	h.gets(decision, store.Accepted)
 	late := request("i1", 3, "late")
 	late.Deadline = before.Add(2 * time.Hour)

@@ -32,6 +32,7 @@ func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) sto
 			made: map[store.Key]string{}, fed: map[string][2]string{},
 		}
 		m.empty()
+		m.openLogs()
 		for range steps.Draw(rt, "steps") {
 			m.step()
 			m.compare()
@@ -52,6 +53,7 @@ type twins struct {
 	effects []store.Effect
 	resumes []seenResume
 	fed     map[string][2]string // where the feeds of an account are
+	logs    map[string]readLog
 }
 
 type seenResume struct{ account, actor, id string }
@@ -114,6 +116,7 @@ func (m *twins) compare() {
 		}
 		both(m, "List", func(s store.Store) ([]store.Run, error) { return s.List(m.Context(), account, store.Filter{}) })
 		m.compareFeeds(account)
+		m.compareDesk(account)
 	}
 	for key := range m.made {
 		both(m, "History", func(s store.Store) (store.History, error) { return s.History(m.Context(), key.Account, key.Run) })
@@ -193,6 +196,7 @@ func (m *twins) moments() (moments []time.Time) {
 				moments = append(moments, m.deadlines(run)...)
 			}
 		}
+		moments = append(moments, m.nexts(account)...)
 	}
 	return slices.DeleteFunc(moments, func(at time.Time) bool { return !at.After(*m.now) })
 }

@@ -16,8 +16,8 @@ func (m *twins) step() {
 	if moments := m.moments(); len(moments) > 0 && !m.often() {
 		*m.now = pick(m, "moment", moments...)
 	}
-	owner := []func(){m.begin, m.rest, m.decide, m.begin, m.end, m.rest, m.save, m.renew, m.release, m.setRef}
-	others := []func(){m.decide, m.claim, m.end, m.create, m.expire, m.cancel, m.retry, m.forget, m.list, m.finished, m.events, m.reseal, m.once}
+	owner := []func(){m.begin, m.rest, m.decide, m.begin, m.end, m.rest, m.save, m.renew, m.release, m.setRef, m.amend}
+	others := []func(){m.decide, m.claim, m.end, m.create, m.expire, m.cancel, m.retry, m.forget, m.list, m.finished, m.events, m.reseal, m.once, m.amend, m.due, m.papers}
 	steps := append(slices.Clone(owner), others...)
 	if m.often() { // mostly somebody does what they can do
 		steps = others
@@ -34,6 +34,7 @@ func (m *twins) create() {
 		Account: account, ID: m.run(account), StateKey: m.stateKey(), Provider: "p\x00", Graph: "g\xff", Ref: m.bytes(), Input: m.bytes(),
 		InputDigest: "d", Owner: "creator", Lease: m.duration(),
 	}
+	n.Beside = m.beside(account, n.ID)
 	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.often() { // or it has not looked
 		n.After = last.Generation
 	}
@@ -76,6 +77,11 @@ func (m *twins) rest() {
 		decided := m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.Decided && !i.Applied })
 		rest.Applied = append(rest.Applied, decided.ID)
 	}
+	var requests []string
+	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
+		requests = append(requests, m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.Pending }).ID)
+	}
+	rest.Beside = m.beside(lease.Account, lease.Run, requests...)
 	both(m, "Rest", func(s store.Store) (store.Status, error) { return s.Rest(m.Context(), lease, rest) })
 }
 
@@ -96,6 +102,7 @@ func (m *twins) decide() {
 	if seen := (seenResume{account: d.Account, actor: d.Actor, id: d.ResumeID}); !slices.Contains(m.resumes, seen) {
 		m.resumes = append(m.resumes, seen)
 	}
+	d.Beside = m.beside(d.Account, d.Run, m.brought(d)...)
 	both(m, "Decide", func(s store.Store) (store.Receipt, error) { return s.Decide(m.Context(), d) })
 }
 
@@ -133,6 +140,7 @@ func (m *twins) begin() {
 			effect.Interrupt, effect.Digest = m.interrupt(lease.Run), "action"
 		}
 	}
+	effect.Beside = m.beside(lease.Account, lease.Run)
 	begun, _ := both(m, "Begin", func(s store.Store) (b result, err error) {
 		b.Line, b.Begun, err = s.Begin(m.Context(), lease, effect)
 		return b, err
@@ -151,17 +159,23 @@ func (m *twins) end() {
 		Account: line.Account, Interrupt: line.Interrupt, Number: line.Number,
 		State: pick(m, "end", store.Succeeded, store.Faulted, store.Indeterminate), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
 	}
+	end.Beside = m.beside(line.Account, line.Run)
 	bothDo(m, "End", func(s store.Store) error { return s.End(m.Context(), end) })
 }
 
 func (m *twins) expire() {
-	limit := rapid.IntRange(0, 3).Draw(m.T, "limit")
-	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), limit, nil) })
+	limit, beside := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiring()
+	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), limit, beside) })
 }
 
 func (m *twins) cancel() {
 	account, key, as := m.account(), m.stateKey(), pick(m, "as", store.Cancelled, store.Superseded)
-	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, key, as, store.Beside{}) })
+	run, err := m.memory.Get(m.Context(), account, key)
+	if err != nil {
+		run.ID = m.run(account)
+	}
+	beside := m.beside(account, run.ID, m.interrupt(run.ID))
+	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, key, as, beside) })
 }
 
 func (m *twins) renew() {
@@ -231,6 +245,9 @@ func (m *twins) reseal() {
 		reseal := func(sealed store.Sealed) ([]byte, error) {
 			if sealed.What == store.SealedOnce && !strings.HasPrefix(sealed.ID, m.name) {
 				return nil, nil // of another history
+			}
+			if sealed.What == store.SealedPaper && strings.HasPrefix(sealed.Part, "grant ") && sealed.Part != string(m.grants()) {
+				return nil, nil
 			}
 			seen = append(seen, fmt.Sprintf("%q", sealed))
 			if len(sealed.Data)%2 == 0 {

@@ -126,6 +126,9 @@ func (h *house) gone(id string) {
 	if list := h.events(id); len(list) > 0 {
 		h.t.Errorf("there are events of %s: %+v", id, list)
 	}
+	if list, err := h.store.Papers(h.ctx(), "acme", "vote", store.PaperFilter{Run: id}); err != nil || len(list) > 0 {
+		h.t.Errorf("there are papers of %s: %+v, %v", id, list, err)
+	}
 }
 
 func testForgetOthers(t *testing.T, h *house) {
@@ -236,7 +239,7 @@ func testHistory(t *testing.T, h *house) {
 	if len(interrupts) != 3 || len(history.Effects) != 2 || len(history.Resumes) != 2 || string(run.Outcome) != "outcome of r" {
 		t.Fatalf("the history is %+v", history)
 	}
-	want := store.History{Run: run, Interrupts: interrupts, Resumes: history.Resumes, Effects: history.Effects, Events: h.events("r")}
+	want := store.History{Run: run, Interrupts: interrupts, Resumes: history.Resumes, Effects: history.Effects, Events: h.events("r"), Papers: []store.Paper{h.paper("vote", "r-vote")}}
 	if diff := cmp.Diff(want, history); diff != "" {
 		t.Error(diff)
 	}

@@ -43,6 +43,7 @@ func whatLifeSeals(id string) []string {
 		"acme data " + id + "-allowed: what is allowed", "acme data " + id + "-1: data of " + id + "-1", "acme data " + id + "-2: data of " + id + "-2",
 		"acme answer " + id + "-1: yes",
 		"acme receipt " + id + "-allowed: receipt of " + id + "-allowed", "acme receipt " + id + "-1: receipt of " + id + "-1",
+		"acme paper " + id + "-vote vote: vote in " + id,
 	}
 }
 
@@ -106,6 +107,9 @@ func sealedIn(h *store.History) (values []*[]byte) {
 	}
 	for n := range h.Effects {
 		values = append(values, &h.Effects[n].Receipt)
+	}
+	for n := range h.Papers {
+		values = append(values, &h.Papers[n].Body)
 	}
 	return slices.DeleteFunc(values, func(value *[]byte) bool { return *value == nil })
 }

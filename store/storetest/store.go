@@ -44,8 +44,12 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Due_TheLongestWaitingFirst", testPapersDue},
 		{"I12_EveryChangeBringsItsLine", testBeside},
 		{"I12_NoChangeWithoutItsLine", testBesideStale},
+		{"I13_WhatNobodyCanWriteChangesNothing", testBesideBad},
+		{"Withdrawn_TogetherWithTheRequest", testWithdrawnWithItsRequest},
+		{"Begin_AgainWithStalePapers", testBeginAgainWithStalePapers},
 		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
 		{"Expire_TogetherWithTheRequest", testExpireBeside},
+		{"Expire_LeavesWhatIsStale", testExpireLeavesTheStale},
 		{"I10_ADeadlineMovesWithItsRequest", testDeadlineMoves},
 		{"Forget_ThePapersOfARun", testPapersOfARun},
 		{"Concurrent_PapersAndTheirLog", testPapersRace},
@@ -114,6 +118,7 @@ func (h *house) life(id string) {
 	_, _, err = h.store.Begin(h.ctx(), lease, allowed)
 	h.must(err)
 	h.end(id+"-allowed", 1, store.Succeeded)
+	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "vote", ID: id + "-vote", Run: id, Body: []byte("vote in " + id)}}}))
 	h.ask(lease, id+"-1", id+"-2")
 	h.gets(approve(id, id, id+"-1"), store.Accepted)
 	h.gets(approve(id, id+" refused", "unknown"), store.Unknown)

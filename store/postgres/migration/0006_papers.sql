@@ -140,7 +140,7 @@ CREATE TRIGGER audit_not_emptied BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXE
 -- Nobody waits for another in a circle: all have the run first, then its interrupts, then papers in the order of their names, and the head of
 -- the log last. Whoever comes without a run in hand takes those of the papers, unless there is but one row to wait for.
 CREATE FUNCTION write_beside(for_account bytea, decided bytea[], kinds bytea[], ids bytea[], run_ids bytea[], bases bigint[], bodies bytea[], all_facts text[],
-                             nexts timestamptz[], deadlines timestamptz[], lines bytea[]) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+                             nexts timestamptz[], deadlines timestamptz[], lines bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     at   timestamptz;
     head audit_heads;

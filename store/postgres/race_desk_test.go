@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+)
+
+// pauseAtTheDesk holds up the slow Store where it has changed a paper, or added to a log.
+const pauseAtTheDesk = `
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
+CREATE CONSTRAINT TRIGGER pause_line AFTER INSERT ON fermata.audit DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`
+
+func newDeskRace(t *testing.T) *race {
+	t.Helper()
+	r := newRace(t)
+	mustExec(t, r.conn, pauseAtTheDesk)
+	return r
+}
+
+// recording is a line for the log, and papers.
+func recording(act string, papers ...store.PaperChange) store.Beside {
+	return store.Beside{Papers: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q}`, act)}}
+}
+
+func requestOf(id string, base int64) store.PaperChange {
+	return store.PaperChange{Kind: store.RequestPaper, ID: id, Run: "r", Base: base}
+}
+
+// deskOf is run r, waiting for these, with their requests before people.
+func deskOf(t *testing.T, s *Store, ids ...string) {
+	t.Helper()
+	asked := asking(nil, ids...)
+	asked.Beside = recording("asked")
+	for _, id := range ids {
+		asked.Beside.Papers = append(asked.Beside.Papers, requestOf(id, 0))
+	}
+	if _, err := s.Rest(t.Context(), begin(t, s, "r"), asked); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged checks the log of an account: the chain holds, and says this.
+func logged(t *testing.T, s *Store, account string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, line := range wholeLog(t, s, account) {
+		var said struct{ Type string }
+		if err := json.Unmarshal(line.Raw, &said); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, said.Type)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the log of %s says %q, not %q", account, got, want)
+	}
+}
+
+// wholeLog returns a log whose chain holds, up to the head.
+func wholeLog(t *testing.T, s *Store, account string) (all []store.AuditLine) {
+	t.Helper()
+	var head chain.Head
+	for {
+		lines, err := s.AuditLines(t.Context(), account, head.Seq, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(lines) == 0 {
+			break
+		}
+		for _, line := range lines {
+			if !bytes.HasPrefix(line.Raw, fmt.Appendf(nil, `{"v":1,"seq":%d,"prev":"%x",`, head.Seq+1, head.Hash)) || line.Seq != head.Seq+1 {
+				t.Fatalf("line %d does not follow %v: %s", line.Seq, head, line.Raw)
+			}
+			head = chain.Head{Seq: line.Seq, Hash: chain.Hash(line.Raw)}
+		}
+		all = append(all, lines...)
+	}
+	if end, err := s.AuditHead(t.Context(), account); err != nil || end != head {
+		t.Fatalf("the head of %s is %v, not %v: %v", account, end, head, err)
+	}
+	return all
+}
+
+// Somebody decides what another has just changed: they have not seen it as it is.
+func TestDecide_WaitsForWhoeverAmendsTheRequest(t *testing.T) {
+	r := newDeskRace(t)
+	deskOf(t, r.fast, "i")
+	extended := requestOf("i", 1)
+	extended.Deadline = time.Now().Add(time.Hour)
+	said := say("r", "1", store.Approve, "i")
+	said.Beside = recording("decided", requestOf("i", 1))
+	r.between(
+		func() {
+			if err := r.slow.Amend(t.Context(), "acme", recording("extended", extended)); err != nil {
+				t.Errorf("Amend: %v", err)
+			}
+		},
+		func() {
+			if receipt, err := r.fast.Decide(t.Context(), said); !errors.Is(err, store.ErrStale) {
+				t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
+			}
+		},
+	)
+	r.is("r", store.Waiting)
+	said.Beside = recording("decided", requestOf("i", 2))
+	accepted(t, r.fast, said)
+	logged(t, r.fast, "acme", "asked", "extended", "decided")
+}
+
+// The same the other way round. Neither waits for the other in a circle: both have the run before the question and the request.
+func TestAmend_WaitsForWhoeverDecides(t *testing.T) {
+	r := newDeskRace(t)
+	deskOf(t, r.fast, "i")
+	extended := requestOf("i", 1)
+	extended.Deadline = time.Now().Add(time.Hour)
+	said := say("r", "1", store.Approve, "i")
+	said.Beside = recording("decided", requestOf("i", 1))
+	r.between(
+		r.accepts(r.slow, said),
+		func() {
+			if err := r.fast.Amend(t.Context(), "acme", recording("extended", extended)); !errors.Is(err, store.ErrStale) {
+				t.Errorf("Amend: %v; want ErrStale", err)
+			}
+		},
+	)
+	logged(t, r.fast, "acme", "asked", "decided")
+}
+
+// Two accounts do not wait for each other; two who write for one account do.
+func TestI12_LogsAreWrittenByOneAfterTheOther(t *testing.T) {
+	r := newDeskRace(t)
+	amend := func(s *Store, account, act string) func() {
+		return func() {
+			if err := s.Amend(t.Context(), account, recording(act)); err != nil {
+				t.Errorf("%s: %v", act, err)
+			}
+		}
+	}
+	amend(r.fast, "acme", "begun")() // there is a head to follow
+	r.between(func() {
+		amend(r.slow, "acme", "first")()
+	}, func() {
+		amend(r.fast, "other", "elsewhere")() // and only then it waits
+		amend(r.fast, "acme", "second")()
+	})
+	logged(t, r.fast, "acme", "begun", "first", "second")
+	logged(t, r.fast, "other", "elsewhere")
+}
+
+// A request that comes while its question is decided was not seen by whoever decides.
+func TestDecide_ARequestThatComesMeanwhile(t *testing.T) {
+	r := newDeskRace(t)
+	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
+	r.pause(func() {
+		if receipt, err := r.slow.Decide(t.Context(), say("r", "1", store.Approve, "i")); !errors.Is(err, store.ErrStale) {
+			t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
+		}
+	})
+	if err := r.fast.Amend(t.Context(), "acme", recording("asked", requestOf("i", 0))); err != nil { // one row: it waits for nobody
+		t.Error(err)
+	}
+	r.resume()
+	r.is("r", store.Waiting)
+	logged(t, r.fast, "acme", "asked")
+}
+
+// Trap: whoever moves a deadline has the request and wants the question, whoever decides has the question and wants the request. Both take the
+// run first, or they would wait for each other.
+func TestAmend_NobodyWaitsInACircle(t *testing.T) {
+	r := newRace(t)
+	deskOf(t, r.fast, "i")
+	tx, err := r.fast.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SELECT FROM papers WHERE id = 'i' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(count int) {
+		t.Helper()
+		waitFor(t, r.conn, fmt.Sprintf(`SELECT count(*) = %d FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`, count))
+	}
+	extended := requestOf("i", 1)
+	extended.Deadline = time.Now().Add(time.Hour)
+	r.calls.Go(func() {
+		if err := r.fast.Amend(t.Context(), "acme", recording("extended", extended)); err != nil {
+			t.Errorf("Amend: %v", err)
+		}
+	})
+	waiting(1)
+	said := say("r", "1", store.Approve, "i")
+	said.Beside = recording("decided", requestOf("i", 1))
+	r.calls.Go(func() {
+		if receipt, err := r.fast.Decide(t.Context(), said); !errors.Is(err, store.ErrStale) {
+			t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
+		}
+	})
+	waiting(2)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.calls.Wait()
+	logged(t, r.fast, "acme", "asked", "extended")
+}
+
+// I12: after the server was killed the chain holds, and every change has its line.
+func TestI12_KilledServerLeavesNoChangeWithoutItsLine(t *testing.T) {
+	const people, enough = 4, 40
+	t.Parallel() // it has a server of its own
+	cluster := pgtest.Start(t)
+	s := mustOpen(t, cluster.Database(t), Config{})
+	amended := make(chan struct{})
+	var amending sync.WaitGroup
+	for n := range people {
+		amending.Go(func() {
+			for round := 0; ; round++ {
+				id := fmt.Sprintf("%d-%d", n, round)
+				err := s.Amend(context.Background(), "acme", recording(id, store.PaperChange{Kind: "notice", ID: id}))
+				if err != nil {
+					if !errors.Is(err, ErrUnavailable) {
+						t.Errorf("%v; want ErrUnavailable", err)
+					}
+					return
+				}
+				amended <- struct{}{}
+			}
+		})
+	}
+	go func() {
+		amending.Wait()
+		close(amended)
+	}()
+	acknowledged := 0
+	for range amended {
+		if acknowledged++; acknowledged == enough {
+			cluster.Kill(t)
+		}
+	}
+	cluster.Restart(t)
+	papers, err := s.Papers(t.Context(), "acme", "notice", store.PaperFilter{Limit: 1000})
+	if err != nil || len(papers) < acknowledged {
+		t.Fatalf("%d papers, %d were acknowledged: %v", len(papers), acknowledged, err)
+	}
+	lines := wholeLog(t, s, "acme")
+	for _, p := range papers {
+		named := 0
+		for _, line := range lines {
+			if bytes.HasSuffix(line.Raw, fmt.Appendf(nil, `"type":%q}`, p.ID)) {
+				named++
+			}
+		}
+		if named != 1 {
+			t.Errorf("%s has %d lines", p.ID, named)
+		}
+	}
+	if len(lines) != len(papers) {
+		t.Errorf("%d lines for %d papers", len(lines), len(papers))
+	}
+}

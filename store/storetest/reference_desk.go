@@ -1,0 +1,189 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
+)
+
+// votes are papers of runs, and grants of none: they outlive the history, so the next one calls its own differently.
+const votes store.PaperKind = "vote"
+
+func (m *twins) grants() store.PaperKind { return store.PaperKind("grant " + m.name) }
+
+// revision is that of a paper in the reference; 0 if there is none.
+func (m *twins) revision(account string, kind store.PaperKind, id string) int64 {
+	p, err := m.memory.Paper(m.Context(), account, kind, id)
+	if err != nil && err != store.ErrNotFound {
+		m.Fatal(err)
+	}
+	return p.Revision
+}
+
+// paper is a change, mostly of what is there.
+func (m *twins) paper(account, run string, kind store.PaperKind, id string) store.PaperChange {
+	p := store.PaperChange{Kind: kind, ID: id, Run: run, Base: m.revision(account, kind, id), Body: m.bytes(), Facts: pick(m, "facts", nil, []byte(`{"a": 1}`))}
+	if !m.often() {
+		p.Base += int64(pick(m, "stale", -1, 1))
+	}
+	if pick(m, "next", false, true) {
+		p.Next = m.now.Add(m.duration())
+	}
+	if pick(m, "deadline", false, false, true) {
+		p.Deadline = m.now.Add(m.duration())
+	}
+	return p
+}
+
+// beside is what is written with a change of a run; requests are changed with it.
+func (m *twins) beside(account, run string, requests ...string) (beside store.Beside) {
+	slices.Sort(requests)
+	for _, id := range slices.Compact(requests) {
+		beside.Papers = append(beside.Papers, m.paper(account, run, store.RequestPaper, id))
+	}
+	if pick(m, "vote", false, false, true) {
+		beside.Papers = append(beside.Papers, m.paper(account, run, votes, fmt.Sprint(run, "-v\x00", m.number())))
+	}
+	if pick(m, "grant", false, false, true) {
+		beside.Papers = append(beside.Papers, m.paper(account, "", m.grants(), fmt.Sprint("g", m.number())))
+	}
+	for range rapid.IntRange(0, 2).Draw(m.T, "lines") {
+		m.unique++
+		beside.Audit = append(beside.Audit, auditLine(fmt.Sprint("line ", m.unique, " of ", m.name)))
+	}
+	if rapid.IntRange(0, 30).Draw(m.T, "bad") == 0 {
+		beside.Audit = append(beside.Audit, []byte("{}"))
+	}
+	return beside
+}
+
+// brought are the requests that a decision mostly brings: those of what it decides.
+func (m *twins) brought(d store.Decision) (requests []string) {
+	for _, a := range d.Answers {
+		if m.revision(d.Account, store.RequestPaper, a.Interrupt) > 0 && m.often() || !m.often() {
+			requests = append(requests, a.Interrupt)
+		}
+	}
+	return requests
+}
+
+func (m *twins) amend() {
+	account, run := m.pendingRun()
+	var requests []string
+	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
+		requests = append(requests, m.asked(account, run, func(i store.Interrupt) bool { return i.State == store.Pending }).ID)
+	}
+	beside := m.beside(account, run, requests...)
+	bothDo(m, "Amend", func(s store.Store) error { return s.Amend(m.Context(), account, beside) })
+}
+
+func (m *twins) due() {
+	kind, limit := pick(m, "kind", store.RequestPaper, votes, m.grants()), m.number()
+	both(m, "Due", func(s store.Store) ([]store.Paper, error) { return s.Due(m.Context(), kind, limit) })
+}
+
+func (m *twins) papers() {
+	account, kind := m.account(), pick(m, "kind", store.RequestPaper, votes, m.grants())
+	filter := store.PaperFilter{Limit: m.number()}
+	if pick(m, "of a run", false, true) {
+		filter.Run = m.run(account)
+	}
+	for {
+		page, _ := both(m, "Papers", func(s store.Store) ([]store.Paper, error) { return s.Papers(m.Context(), account, kind, filter) })
+		if len(page) == 0 {
+			return
+		}
+		filter.After = page[len(page)-1].ID
+	}
+}
+
+// expiring is what is written beside what expires. It says the same to both stores.
+func (m *twins) expiring() func(store.Interrupt, *store.Paper) store.Beside {
+	stale := int64(0)
+	switch pick(m, "beside", "nothing", "a line", "a line", "stale") {
+	case "nothing":
+		return nil
+	case "stale":
+		stale = 1
+	}
+	return func(i store.Interrupt, request *store.Paper) (beside store.Beside) {
+		beside.Audit = [][]byte{auditLine("expired in " + m.name)}
+		if request != nil {
+			beside.Papers = []store.PaperChange{{Kind: store.RequestPaper, ID: i.ID, Base: request.Revision + stale, Body: []byte("expired"), Deadline: i.Deadline.Add(time.Hour)}}
+		}
+		return beside
+	}
+}
+
+// compareDesk looks at the papers and logs of an account.
+func (m *twins) compareDesk(account string) {
+	for _, kind := range []store.PaperKind{store.RequestPaper, votes, m.grants()} {
+		both(m, "Papers", func(s store.Store) ([]store.Paper, error) {
+			return s.Papers(m.Context(), account, kind, store.PaperFilter{})
+		})
+	}
+	log := m.logs[account]
+	want, err := m.memory.AuditLines(m.Context(), account, log.seen, 0)
+	if err != nil {
+		m.Fatal(err)
+	}
+	got, err := m.other.AuditLines(m.Context(), account, log.head.Seq, 0)
+	if err != nil || len(got) != len(want) {
+		m.Fatalf("%d lines were added, not %d: %v", len(got), len(want), err)
+	}
+	for n, line := range got {
+		link := fmt.Appendf(nil, `{"v":1,"seq":%d,"prev":"%x",`, log.head.Seq+1, log.head.Hash)
+		if !bytes.HasPrefix(line.Raw, link) || !bytes.Equal(said(line.Raw), said(want[n].Raw)) {
+			m.Fatalf("line %d is\n%s, not\n%s…%s", line.Seq, line.Raw, link, said(want[n].Raw))
+		}
+		log.head = chain.Head{Seq: line.Seq, Hash: chain.Hash(line.Raw)}
+	}
+	log.seen += int64(len(want))
+	m.logs[account] = log
+	if head, err := m.other.AuditHead(m.Context(), account); err != nil || head != log.head {
+		m.Fatalf("the head is %v, not %v: %v", head, log.head, err)
+	}
+}
+
+// said is what a line says of itself: all but its place in the chain.
+func said(raw []byte) []byte {
+	_, rest, _ := bytes.Cut(raw, []byte(`,"time":`))
+	return rest
+}
+
+// readLog is how far the logs of both were compared. Logs have no end, so the one of the store under test goes on from the history before.
+type readLog struct {
+	seen int64
+	head chain.Head
+}
+
+func (m *twins) openLogs() {
+	m.logs = make(map[string]readLog)
+	for _, account := range modelAccounts {
+		head, err := m.other.AuditHead(m.Context(), account)
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.logs[account] = readLog{head: head}
+	}
+}
+
+// nexts are the times to come of papers.
+func (m *twins) nexts(account string) (moments []time.Time) {
+	for _, kind := range []store.PaperKind{store.RequestPaper, votes, m.grants()} {
+		list, err := m.memory.Papers(m.Context(), account, kind, store.PaperFilter{})
+		if err != nil {
+			m.Fatal(err)
+		}
+		for _, p := range list {
+			moments = append(moments, p.Next)
+		}
+	}
+	return moments
+}

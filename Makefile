@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis
+.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node
 
 # Empty to test without the race detector, which needs a C compiler.
 RACE ?= -race
@@ -34,7 +34,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-test: need-go need-cc need-pg need-redis lint ## what CI runs: lint, then every test of every module with the race detector
+test: need-go need-cc need-pg need-redis need-node lint ## what CI runs: lint, then every test of every module with the race detector
 	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
@@ -129,3 +129,12 @@ need-redis:
 	echo "installing Redis for the tests; no server is started"; \
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-tools
+
+# The TypeScript client is tested from Node, and the README by a newcomer who has curl and git.
+need-node:
+	@missing=; for file in node npm curl git; do command -v $$file >/dev/null || missing="$$missing $$file"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	command -v apt-get >/dev/null || { echo "the tests need$$missing: install them"; exit 1; }; \
+	echo "installing Node, npm, curl and git for the tests"; \
+	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm curl git ca-certificates

@@ -228,8 +228,9 @@ func lookOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], 
 
 // begun reports whether the effect of this approval was begun.
 func (a Approved[T]) begun() bool {
-	_, begun := (&visit.Scope{Visit: a.visit}).Child(effectSegment(a.action, a.id)).Recall(entryEffect)
-	return begun
+	data, there := (&visit.Scope{Visit: a.visit}).Child(effectSegment(a.action, a.id)).Recall(entryEffect)
+	var entry effectEntry
+	return there && (json.Unmarshal(data, &entry) != nil || entry.State != effectAsked) // one that has asked has done nothing yet
 }
 
 // askOnce asks about the action, with what it would act on.

@@ -57,6 +57,13 @@ type (
 		Until Moment `json:"until"`
 	}
 
+	// Changed says that a request changed in a way that has no kind of its own: its deadline moved, a step of its route was taken, an edit
+	// needs more people.
+	Changed struct {
+		What     string `json:"what"` // a code
+		Deadline Moment `json:"deadline,omitzero"`
+	}
+
 	// Commented says that somebody said something.
 	Commented struct {
 		Text Digest `json:"text"`

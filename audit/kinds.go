@@ -26,6 +26,7 @@ func (Released) kind() Kind     { return "request.released" }
 func (Escalated) kind() Kind    { return "request.escalated" }
 func (Delegated) kind() Kind    { return "request.delegated" }
 func (Snoozed) kind() Kind      { return "request.snoozed" }
+func (Changed) kind() Kind      { return "request.changed" }
 func (Commented) kind() Kind    { return "request.commented" }
 func (Decided) kind() Kind      { return "request.decided" }
 func (Refused) kind() Kind      { return "request.refused" }
@@ -47,7 +48,7 @@ func (KeyUsed) kind() Kind      { return "audit.signed" }
 // readers decodes the body of each kind.
 var readers = table(
 	reader[Asked], reader[Delivered], reader[Viewed], reader[Claimed], reader[Released], reader[Escalated], reader[Delegated], reader[Snoozed],
-	reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[GrantMade],
+	reader[Changed], reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[GrantMade],
 	reader[GrantUsed], reader[GrantRevoked], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded],
 	reader[Exported], reader[Erased], reader[Verified], reader[KeyUsed],
 )

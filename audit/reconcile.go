@@ -197,7 +197,7 @@ func (r *reconciler) record(rec Record) {
 		r.about(rec.Place.Interrupt).intents[body.Number] = rec
 	case EffectEnded:
 		r.about(rec.Place.Interrupt).receipts[body.Number] = true
-	case Asked, Delivered, Viewed, Claimed, Released, Escalated, Delegated, Snoozed, Commented, Withdrawn, PolicyLoaded, GrantMade,
+	case Asked, Delivered, Viewed, Claimed, Released, Escalated, Delegated, Snoozed, Changed, Commented, Withdrawn, PolicyLoaded, GrantMade,
 		GrantRevoked, RunStarted, RunEnded, Exported, Erased, Verified, KeyUsed: // nothing that another book knows too
 	}
 }

@@ -74,6 +74,7 @@ func bodies() []audit.Body {
 		audit.Exported{Format: "jsonl", From: 1, To: 22, SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 		audit.Erased{Payloads: []string{"pay_reason", "pay_comment"}, Order: "dsr-17"},
 		audit.Verified{From: 1, To: 23, Signed: 20, Problem: "edited", At: 7},
+		audit.Changed{What: "extended", Deadline: at(90)},
 		audit.KeyUsed{Verifier: "fermata-go.github.io/audit/ab+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", Size: 24, Root: audit.HashOf([]byte("x"))},
 	}
 }

@@ -3,10 +3,13 @@ package executor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
@@ -72,17 +75,69 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 	return known.Request, nil
 }
 
+// end ends a run, on somebody's behalf. What people have before them is withdrawn with it.
+func (e *Executor) end(ctx context.Context, run store.Run, actor string, as store.Status) error {
+	for try := 0; ; try++ {
+		beside, err := e.ending(ctx, run, actor, as)
+		if err == nil {
+			_, err = e.store.Cancel(ctx, run.Account, run.StateKey, as, beside)
+		}
+		if !errors.Is(err, store.ErrStale) {
+			return err
+		}
+		if err := backOff(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
 // ending is what is written beside a run that somebody ends.
-func (e *Executor) ending(run store.Run, actor string, as store.Status) store.Beside {
+func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as store.Status) (store.Beside, error) {
 	c := &filing{run: run}
+	var err error
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return store.Beside{}, err
+	}
+	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	if err != nil {
+		return store.Beside{}, err
+	}
+	var open []string
+	for _, i := range asked {
+		if i.State == store.Pending {
+			open = append(open, i.ID)
+		}
+	}
+	if err := e.withdraw(ctx, c, open, string(as)); err != nil {
+		return store.Beside{}, err
+	}
 	who := theSystem
 	if actor != "" {
 		who = audit.Actor{Principal: actor, Kind: audit.Person}
 	}
-	if err := c.line(who, c.place(), audit.RunEnded{Status: string(as)}); err != nil {
-		e.config.Log.Error("a line for the audit log", "err", err) // only a name that is no text can do this
+	err = c.line(who, c.place(), audit.RunEnded{Status: string(as)})
+	return c.Beside, err
+}
+
+// withdraw takes back what people have before them: the run no longer asks.
+func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why string) error {
+	for _, id := range ids {
+		known, err := e.requestOf(ctx, c.run.Account, id)
+		if err != nil {
+			return err
+		}
+		if known == nil || known.State != desk.Open {
+			continue
+		}
+		change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.Service("executor")}, Reason: why}, e.env(c.now))
+		if err != nil {
+			return err
+		}
+		if err := e.file(c, change, known.revision); err != nil {
+			return err
+		}
 	}
-	return c.Beside
+	return nil
 }
 
 // atOnce is how many requests or notices are looked at in one go.
@@ -110,6 +165,9 @@ func (e *Executor) ticks(guard *clockGuard) error {
 		if failure == nil && now.Before(known.Deadline) {
 			_, failure = e.act(e.life, paper.Account, paper.ID, desk.Tick{})
 		}
+		if failure != nil && !errors.Is(failure, store.ErrStale) && !errors.Is(failure, ErrDecides) {
+			e.later(paper, now) // so that it does not stand in the way of others
+		}
 		if failure != nil && !errors.Is(failure, store.ErrStale) && !errors.Is(failure, ErrDecides) { // what is over meanwhile, the store says
 			err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
 		}
@@ -117,11 +175,26 @@ func (e *Executor) ticks(guard *clockGuard) error {
 	return err
 }
 
+// later puts off a paper that cannot be worked on now.
+func (e *Executor) later(paper store.Paper, now time.Time) {
+	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: now.Add(putOff)}
+	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil && !errors.Is(err, store.ErrStale) {
+		e.config.Log.Error("a paper could not be put off", "kind", paper.Kind, "err", err)
+	}
+}
+
+// putOff is for how long.
+const putOff = 5 * time.Minute
+
 // lapse is what is written beside an interrupt that expires.
 func (e *Executor) lapse(i store.Interrupt, paper *store.Paper) store.Beside {
 	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
 	if paper == nil {
 		return c.Beside
+	}
+	var facts analytics.RequestFacts
+	if json.Unmarshal(paper.Facts, &facts) == nil {
+		c.run.Provider, c.run.Graph, _ = strings.Cut(facts.Graph, ":")
 	}
 	known, err := e.readRequest(*paper)
 	if err == nil {

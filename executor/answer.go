@@ -54,6 +54,9 @@ func (e *Executor) words(ctx context.Context, run store.Run, request Request) ([
 	return words, nil
 }
 
+// gateKind is the kind of question that package gate asks: a decision, too.
+const gateKind = "approval-gate"
+
 // onlyOpen makes a value the answer to the one open question.
 func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
 	if len(targets) > 0 {
@@ -70,7 +73,7 @@ func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.Raw
 		return nil, &RefusedError{Result: store.Gone}
 	case len(open) > 1:
 		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
-	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.InDoubt.Name():
+	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.InDoubt.Name() || open[0].Kind == gateKind:
 		return nil, fmt.Errorf("%w: a decision on an action names the question: use targets", ErrInvalid)
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
@@ -94,10 +97,35 @@ func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
 	}
+	if err != nil {
+		if now, failure := e.store.Question(ctx, i.Account, i.ID); failure == nil && now.State != store.Pending {
+			w.open = false // the run has gone on meanwhile; the store says how
+			return nil
+		}
+	}
 	if err == nil && i.Kind == fermata.Approval.Name() {
 		err = e.approval(actor, w)
 	}
+	if field, signed := signatures[i.Kind]; err == nil && signed {
+		err = w.sign(field, actor)
+	}
 	w.Data = e.seal(run.Account, store.SealedAnswer, i.ID, w.value)
+	return err
+}
+
+// signatures are where an answer says who gave it.
+var signatures = map[string]string{gateKind: "approvedBy", fermata.InDoubt.Name(): "by"}
+
+// sign puts the name of whoever answers into the answer, whatever it says.
+func (w *word) sign(field, actor string) error {
+	var said map[string]json.RawMessage
+	err := json.Unmarshal(w.value, &said)
+	if _, signed := said[field]; err != nil || !signed {
+		return err
+	}
+	if said[field], err = json.Marshal(actor); err == nil {
+		w.value, err = json.Marshal(said)
+	}
 	return err
 }
 

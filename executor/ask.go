@@ -53,8 +53,8 @@ func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string
 		if questionID(known.ID) != q.ID {
 			continue
 		}
-		if slices.Contains(applied, known.ID) {
-			return nextID(known.ID)
+		if slices.Contains(applied, known.ID) || ShownDigest(known.Envelope) != ShownDigest(q.Envelope) {
+			return nextID(known.ID) // it was answered, or is another question by now
 		}
 		return known.ID
 	}
@@ -72,6 +72,9 @@ func (e *Executor) ask(
 	}
 	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
 	for _, q := range questions {
+		if len(q.ID) > MaxName {
+			return failed(run, "bad_question", fmt.Sprintf("the question at %s has an id of %d bytes; %d are allowed", q.Address, len(q.ID), MaxName)), nil
+		}
 		if questionID(q.ID) != q.ID {
 			return failed(run, "bad_question", fmt.Sprintf("the question at %s has an id that is reserved", q.Address)), nil
 		}
@@ -79,12 +82,20 @@ func (e *Executor) ask(
 			return failed(run, "question_too_large", fmt.Sprintf("what %s shows has %d bytes; %d are allowed", q.Address, len(q.Data), fermata.MaxData)), nil
 		}
 		q.ID = visible(q, before, rest.Applied)
+		if again {
+			if q.ID, err = e.unused(ctx, run, q); err != nil {
+				return nil, err
+			}
+		}
 		shown, err := e.show(run, q)
 		if err != nil {
 			return nil, err
 		}
 		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
 			err := e.request(ctx, c, q, &shown, again)
+			if denied, ok := errors.AsType[*deniedError](err); ok {
+				return failed(run, "denied", denied.Error()), nil
+			}
 			if errors.Is(err, desk.ErrInvalid) {
 				return failed(run, "bad_question", fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
 			}
@@ -96,6 +107,22 @@ func (e *Executor) ask(
 		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
 	}
 	return waiting, nil
+}
+
+// unused is the id under which a question can be asked again: the one that it has, if it was withdrawn and is still the same question; a new
+// one, if that was answered, or was another question.
+func (e *Executor) unused(ctx context.Context, run store.Run, q provider.Question) (string, error) {
+	for id := q.ID; ; id = nextID(id) {
+		known, err := e.store.Question(ctx, run.Account, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return id, nil
+		case err != nil:
+			return "", err
+		case known.State == store.Pending, known.State == store.Withdrawn && known.Shown == ShownDigest(q.Envelope):
+			return id, nil
+		}
+	}
 }
 
 // request puts a question before people.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 type counter struct {
 	name     string
 	revision int64
+	charged  bool
 	// Charges are sums by minute, the oldest first.
 	Charges []charge `json:"charges"`
 }
@@ -34,26 +36,38 @@ type counter struct {
 type charge struct {
 	Minute int64 `json:"m"`
 	Amount int64 `json:"n"`
+	// Key names what it is for, as long as it may be judged again: whoever takes over a run does not pay twice.
+	Key string `json:"k,omitempty"`
 }
 
-// counters are those that a judgement looked at.
+// keyed is how long a charge is known by what it is for.
+const keyed = time.Hour
+
+// counters are those that were looked at, by name. What is charged is written once, however many actions are charged together.
 type counters map[string]*counter
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
-// count reads the counters that rules ask for.
-func (e *Executor) count(ctx context.Context, account string, demands []policy.Demand) (counters, error) {
-	all := make(counters, len(demands))
+// count reads the counters that rules ask for, unless they were read before.
+func (e *Executor) count(ctx context.Context, c *filing, demands []policy.Demand) error {
 	for _, d := range demands {
-		if all[d.Counter] == nil {
-			c, err := e.counter(ctx, account, d.Counter)
-			if err != nil {
-				return nil, err
-			}
-			all[d.Counter] = c
+		if _, err := e.counted(ctx, c, d.Counter); err != nil {
+			return err
 		}
 	}
-	return all, nil
+	return nil
+}
+
+func (e *Executor) counted(ctx context.Context, c *filing, name string) (*counter, error) {
+	if c.counters == nil {
+		c.counters = make(counters)
+	}
+	if known := c.counters[name]; known != nil {
+		return known, nil
+	}
+	found, err := e.counter(ctx, c.run.Account, name)
+	c.counters[name] = found
+	return found, err
 }
 
 func (e *Executor) counter(ctx context.Context, account, name string) (*counter, error) {
@@ -70,13 +84,13 @@ func (e *Executor) counter(ctx context.Context, account, name string) (*counter,
 }
 
 // numbers are what rules want to know of the past.
-func (all counters) numbers(demands []policy.Demand, now time.Time) map[string]int64 {
+func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
 		sum := int64(0)
-		since := now.Add(-time.Duration(d.Window)).Unix() / int64(grain.Seconds())
-		for _, ch := range all[d.Counter].Charges {
-			if ch.Minute >= since {
+		since := c.now.Add(-time.Duration(d.Window)).Unix() / int64(grain.Seconds())
+		for _, ch := range c.counters[d.Counter].Charges {
+			if ch.Minute >= since && (c.key == "" || ch.Key != c.key) { // its own does not count against it
 				sum += ch.Amount
 			}
 		}
@@ -85,35 +99,51 @@ func (all counters) numbers(demands []policy.Demand, now time.Time) map[string]i
 	return numbers
 }
 
-// charge is what has to be written when an action goes ahead.
-func (e *Executor) charge(ctx context.Context, account string, all counters, charges []policy.Charge, now time.Time) ([]store.PaperChange, error) {
-	var papers []store.PaperChange
-	minute := now.Unix() / int64(grain.Seconds())
+// charge notes what an action adds when it goes ahead. again says that it may be there already.
+func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge, again bool) error {
 	for _, ch := range charges {
-		c := all[ch.Counter]
-		if c == nil {
-			var err error
-			if c, err = e.counter(ctx, account, ch.Counter); err != nil {
-				return nil, err
-			}
-		}
-		c.add(minute, ch.Amount)
-		facts, err := json.Marshal(c)
+		counter, err := e.counted(ctx, c, ch.Counter)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		papers = append(papers, store.PaperChange{Kind: counterPaper, ID: counterID(c.name), Base: c.revision, Facts: facts})
+		counter.add(charge{Minute: c.now.Unix() / int64(grain.Seconds()), Amount: ch.Amount, Key: c.key}, again)
 	}
-	return papers, nil
+	return nil
 }
 
-// add charges an amount, and forgets what is too old for any rule.
-func (c *counter) add(minute, amount int64) {
-	oldest := minute - int64(longest/grain)
-	c.Charges = slices.DeleteFunc(c.Charges, func(ch charge) bool { return ch.Minute < oldest })
-	if n := len(c.Charges); n > 0 && c.Charges[n-1].Minute == minute {
-		c.Charges[n-1].Amount += amount
-		return
+// fileCounters writes what was charged.
+func (c *filing) fileCounters() error {
+	for _, name := range slices.Sorted(maps.Keys(c.counters)) {
+		counter := c.counters[name]
+		if !counter.charged {
+			continue
+		}
+		facts, err := json.Marshal(counter)
+		if err != nil {
+			return err
+		}
+		c.Papers = append(c.Papers, store.PaperChange{Kind: counterPaper, ID: counterID(name), Base: counter.revision, Facts: facts})
 	}
-	c.Charges = append(c.Charges, charge{minute, amount})
+	return nil
+}
+
+// add charges an amount, in the place of the same if it is charged again, and forgets what is too old for any rule.
+func (c *counter) add(ch charge, again bool) {
+	c.charged = true
+	oldest, settled := ch.Minute-int64(longest/grain), ch.Minute-int64(keyed/grain)
+	var kept []charge
+	for _, old := range c.Charges {
+		if old.Minute < oldest || again && ch.Key != "" && old.Key == ch.Key {
+			continue
+		}
+		if old.Minute < settled {
+			old.Key = ""
+		}
+		if n := len(kept); n > 0 && kept[n-1].Minute == old.Minute && kept[n-1].Key == "" && old.Key == "" {
+			kept[n-1].Amount += old.Amount
+			continue
+		}
+		kept = append(kept, old)
+	}
+	c.Charges = append(kept, ch)
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,7 +39,9 @@ const (
 	dossierPaper store.PaperKind = "run"    // what is known of a run beyond its row
 	votePaper    store.PaperKind = "vote"   // somebody's word, for those who count
 	noticePaper  store.PaperKind = "notice" // what has to be told
-	resumePaper  store.PaperKind = "resume" // a resume id whose word counts but has decided nothing yet
+	// approversPaper is changed by every yes in a run where people who approved before do not count again.
+	approversPaper store.PaperKind = "approvers"
+	resumePaper    store.PaperKind = "resume" // a resume id whose word counts but has decided nothing yet
 )
 
 // dossier is what is known of a run beyond its row.
@@ -153,23 +156,24 @@ func (e *Executor) file(c *filing, change desk.Change, base int64) error {
 		}
 		c.Papers = append(c.Papers, store.PaperChange{Kind: votePaper, ID: doc.ID + "/" + ident.Derive("v", vote.By, vote.At.String()), Run: c.run.ID, Facts: facts})
 	}
-	if err := e.post(c, change.Notices); err != nil {
+	if err := e.post(c, change.Notices, base); err != nil {
 		return err
 	}
 	return c.record(change)
 }
 
 // post puts notices into the outbox, if there is somebody to send them.
-func (e *Executor) post(c *filing, notices []desk.Notice) error {
+func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 	if e.config.Desk.Notify == nil {
 		return nil
 	}
 	for _, n := range notices {
-		body, err := e.sealPaper(c.run.Account, noticePaper, n.Key, n)
+		id := fmt.Sprintf("%s@%d", n.Key, base) // a question that is asked again begins its route anew
+		body, err := e.sealPaper(c.run.Account, noticePaper, id, n)
 		if err != nil {
 			return err
 		}
-		c.Papers = append(c.Papers, store.PaperChange{Kind: noticePaper, ID: n.Key, Run: c.run.ID, Body: body, Next: c.now})
+		c.Papers = append(c.Papers, store.PaperChange{Kind: noticePaper, ID: id, Run: c.run.ID, Body: body, Next: c.now})
 	}
 	return nil
 }
@@ -195,15 +199,34 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 		if routes, err = e.demand(ctx, &ask, c, q.Address); err != nil {
 			return time.Time{}, err
 		}
+		if err := e.priorApprovers(ctx, &ask, c); err != nil {
+			return time.Time{}, err
+		}
 	}
-	if ask.Route, err = e.route(routes, e.timeout(q.Timeout)); err != nil {
-		return time.Time{}, err
+	if len(ask.Route.Steps) == 0 {
+		if ask.Route, err = e.route(routes, e.timeout(q.Timeout)); err != nil {
+			return time.Time{}, err
+		}
 	}
 	change, err := desk.New(ask, e.env(c.now))
 	if err != nil {
 		return time.Time{}, err
 	}
 	return change.Request.Deadline, e.file(c, change, base)
+}
+
+// priorApprovers finds those who approved something before in the same run, if that keeps them from deciding.
+func (e *Executor) priorApprovers(ctx context.Context, ask *desk.Ask, c *filing) error {
+	if !slices.Contains(ask.Need.Exclude, desk.PriorApprover) {
+		return nil
+	}
+	docs, err := e.requestsOf(ctx, c.run)
+	for _, doc := range docs {
+		if doc.Final != nil && doc.Final.Outcome == desk.Approved {
+			ask.Asked.PriorApprovers = append(ask.Asked.PriorApprovers, doc.Final.By...)
+		}
+	}
+	return err
 }
 
 func nonEmpty(words ...string) []string {
@@ -217,7 +240,7 @@ const defaultRoute = "default"
 func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, error) {
 	if len(names) == 0 {
 		if route, ok := e.config.Desk.Routes[defaultRoute]; ok {
-			return route, nil
+			return notAfter(route, timeout), nil
 		}
 		return builtInRoute(timeout), nil
 	}
@@ -230,7 +253,23 @@ func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, err
 		}
 		routes = append(routes, route)
 	}
-	return desk.Join(routes...)
+	joined, err := desk.Join(routes...)
+	if err != nil { // a request that cannot be told as the rules want it is still asked
+		e.config.Log.Error("routes that cannot be joined; the first one is used", "err", err)
+		joined = routes[0]
+	}
+	return notAfter(joined, timeout), nil
+}
+
+// notAfter ends a route when the question ends, if that is earlier.
+func notAfter(route desk.Route, timeout time.Duration) desk.Route {
+	last := route.Steps[len(route.Steps)-1]
+	if timeout <= 0 || time.Duration(last.At) <= timeout {
+		return route
+	}
+	route = route.Within(timeout)
+	route.Cap = min(route.Cap, desk.Duration(timeout))
+	return route
 }
 
 // builtInRoute is that of package desk, with another end.

@@ -162,15 +162,16 @@ func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, 
 }
 
 // settle gives the run back, with what it came to.
-func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result) (fermata.Outcome, error) {
+func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result) (outcome fermata.Outcome, err error) {
+	defer safely.Recover(&err)
 	rest := store.Rest{Status: store.Waiting}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, questionID(i.ID)) {
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err := e.rest(ctx, work, c, result, rest, false)
-	if errors.Is(err, store.ErrStale) { // what it asks was asked before, and withdrawn
+	outcome, err = e.rest(ctx, work, c, result, rest, false)
+	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // what it asks was asked before; or people did something
 		outcome, err = e.rest(ctx, work, c, result, rest, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
@@ -198,6 +199,9 @@ func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result
 		rest.Status, rest.Open, c.Beside = store.Failed, nil, store.Beside{}
 	case fermata.NeedsInput:
 	}
+	if err := e.withdrawUnasked(ctx, c, rest); err != nil {
+		return nil, err
+	}
 	data, err := json.Marshal(outcome)
 	if err != nil {
 		return nil, err
@@ -213,6 +217,22 @@ func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result
 		e.nudge()
 	}
 	return outcome, err
+}
+
+// withdrawUnasked takes back what the run waited for and asks no longer.
+func (e *Executor) withdrawUnasked(ctx context.Context, c *filing, rest store.Rest) error {
+	before, err := e.lastOpen(c.run)
+	if err != nil {
+		return err
+	}
+	var gone []string
+	for _, known := range before {
+		still := slices.ContainsFunc(rest.Open, func(n store.NewInterrupt) bool { return n.ID == known.ID })
+		if !still && !slices.Contains(rest.Applied, known.ID) {
+			gone = append(gone, known.ID)
+		}
+	}
+	return e.withdraw(ctx, c, gone, "no longer asked")
 }
 
 // came says what a rest is for those outside.

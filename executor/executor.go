@@ -57,6 +57,11 @@ func (c *Config) check() error {
 	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0:
 		return errors.New("executor: only Config.Timeout may be negative")
 	}
+	for name, route := range c.Desk.Routes {
+		if err := route.Check(); err != nil {
+			return fmt.Errorf("executor: Config.Desk: route %q: %w", name, err)
+		}
+	}
 	c.Owner = cmp.Or(c.Owner, ident.Random("exec"))
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Workers = cmp.Or(c.Workers, 4)

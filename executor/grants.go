@@ -29,8 +29,9 @@ type Grant struct {
 
 // Remember says how a yes is remembered. The rules that had it asked may allow less, or nothing.
 type Remember struct {
-	// By is who wants it: one of those who approved.
+	// By is who wants it: one of those who approved, and may still decide. Auth is how well we know them.
 	By      string
+	Auth    desk.Auth
 	TTL     time.Duration
 	MaxUses int
 	Budget  *grant.Budget
@@ -52,6 +53,9 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	}
 	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
 		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
+	}
+	if err := e.mayRemember(doc, r); err != nil {
+		return Grant{}, err
 	}
 	c := &filing{run: store.Run{Account: account, ID: question.Run, StateKey: question.StateKey, Provider: question.Provider, Graph: question.Graph}}
 	if c.dossier, err = e.dossierOf(ctx, account, question.Run); err != nil {
@@ -77,6 +81,24 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	return g, e.store.Amend(ctx, account, c.Beside)
+}
+
+// mayRemember refuses what one person cannot say for others: a grant needs whoever the request needs, and today.
+func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
+	people := 0
+	for _, g := range doc.Need.Groups {
+		people += max(1, g.Count)
+	}
+	switch {
+	case people > 1:
+		return fmt.Errorf("%w: it needs %d people each time", ErrInvalid, people)
+	case !r.Auth.AtLeast(doc.Need.MinAuth):
+		return fmt.Errorf("%w: %w", ErrInvalid, desk.ErrWeakAuth)
+	}
+	if err := e.MayDecide(doc, r.By); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 // narrowest makes the grant, from the arguments as they were approved.
@@ -126,11 +148,13 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 			return nil, err
 		}
 		for _, paper := range papers {
+			after = paper.ID
 			g, err := e.readGrant(paper)
-			if err != nil {
-				return nil, err
+			if err != nil { // it stands for no yes then; the rest still does
+				e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
+				continue
 			}
-			all, after = append(all, g), paper.ID
+			all = append(all, g)
 		}
 		if len(papers) < 1000 {
 			return all, nil
@@ -177,13 +201,13 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 	return e.store.Amend(ctx, account, c.Beside)
 }
 
-// granted lifts an ask if a grant stands for the yes. The use is counted before anything is done: after a crash in between it is counted
-// without having happened, which is the safe mistake.
-func (e *Executor) granted(ctx context.Context, of *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+// granted lifts an ask if a grant stands for the yes. The use is filed with whatever else the action brings, and counted before anything is
+// done: after a crash in between it is counted without having happened, which is the safe mistake.
+func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
-	all, err := e.Grants(ctx, of.run.Account)
+	all, err := e.Grants(ctx, c.run.Account)
 	if err != nil {
 		return decision, err
 	}
@@ -193,19 +217,12 @@ func (e *Executor) granted(ctx context.Context, of *filing, in policy.Input, dec
 			continue // why not is for those who look at the grant
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
-		c := &filing{run: of.run, dossier: of.dossier, now: of.now}
 		digest, err := in.Digest()
 		if err != nil {
 			return decision, err
 		}
 		line := audit.GrantUsed{Grant: g.ID, Action: audit.Action{Name: in.Tool, Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID}}
 		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
-			return decision, err
-		}
-		switch err := e.store.Amend(ctx, of.run.Account, c.Beside); {
-		case errors.Is(err, store.ErrStale):
-			return e.granted(ctx, of, in, decision) // somebody else used it: look how far it goes now
-		case err != nil:
 			return decision, err
 		}
 		decision.Verdict, decision.Grant, decision.Need = policy.Allow, g.ID, nil

@@ -79,7 +79,7 @@ func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if run.Status.Alive() {
-		if _, err := e.store.Cancel(ctx, run.Account, run.StateKey, store.Cancelled, e.ending(run, "", store.Cancelled)); err != nil && !isNotFound(err) {
+		if err := e.end(ctx, run, "", store.Cancelled); err != nil && !isNotFound(err) {
 			return err
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -16,18 +19,28 @@ const (
 	tellMost    = time.Hour        // the longest pause between two tries
 )
 
-// deliver sends what has to be told. Each notice is claimed by its revision before it is sent, so that of several processes one sends it; if
-// that one dies, another does after a while.
+// deliver sends what has to be told, many at a time: a channel that is dead holds up nobody else. Each notice is claimed by its revision before
+// it is sent, so that of several processes one sends it; if that one dies, another does after a while.
 func (e *Executor) deliver() {
 	for !e.closing() {
 		due, err := e.store.Due(e.life, noticePaper, atOnce)
-		for _, paper := range due {
-			err = errors.Join(err, e.send(paper))
-		}
 		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("telling people", "err", err)
+			e.config.Log.Error("looking for what has to be told", "err", err)
 		}
-		if len(due) < atOnce {
+		var told atomic.Int64
+		var group sync.WaitGroup
+		for _, paper := range due {
+			group.Go(func() {
+				if err := e.send(paper); err == nil {
+					told.Add(1)
+				} else if e.life.Err() == nil {
+					// What a channel says may hold anything, so it is not repeated.
+					e.config.Log.Error("people could not be told", "notice", paper.ID, "tries", tried(paper)+1)
+				}
+			})
+		}
+		group.Wait()
+		if len(due) < atOnce || told.Load() == 0 {
 			e.rests(e.config.Poll)
 		}
 	}
@@ -47,20 +60,26 @@ func (e *Executor) send(paper store.Paper) error {
 		return err
 	}
 	body, err := e.openPaper(paper)
-	if err != nil {
-		return err
-	}
 	var notice desk.Notice
-	if err := json.Unmarshal(body, &notice); err != nil {
-		return err
+	if err == nil {
+		err = json.Unmarshal(body, &notice)
+	}
+	if err != nil {
+		return errors.Join(err, e.note(&paper, tries+1, now.Add(tellMost)))
 	}
 	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
 	defer cancel()
-	if err := e.config.Desk.Notify(ctx, paper.Account, notice); err != nil {
+	if err := e.tell(ctx, paper.Account, notice); err != nil {
 		pause := min(time.Second<<min(tries, 20), tellMost)
 		return errors.Join(err, e.note(&paper, tries+1, now.Add(pause)))
 	}
 	return e.note(&paper, tries+1, time.Time{})
+}
+
+// tell hands a notice over. Whoever takes it may break.
+func (e *Executor) tell(ctx context.Context, account string, notice desk.Notice) (err error) {
+	defer safely.Recover(&err)
+	return e.config.Desk.Notify(ctx, account, notice)
 }
 
 // tried is how often a notice was tried.

@@ -16,6 +16,12 @@ type filing struct {
 	dossier dossier
 	now     time.Time
 	resume  string // the id of the resume that it comes from, if any
+	// counters of the rules that were looked at, and perhaps charged.
+	counters counters
+	// key, if given, names what is charged, so that it is charged once however often it is judged.
+	key string
+	// approved are those who said yes to something in it.
+	approved []string
 }
 
 // digest stands for something in the audit log. Without the run's salt nobody can tell what.
@@ -64,9 +70,10 @@ func actorOf(e desk.Event) audit.Actor {
 func (c *filing) record(change desk.Change) error {
 	place := c.place()
 	place.Interrupt, place.Request, place.Revision = change.Request.ID, change.Request.ID, change.Request.Rev
-	for _, event := range change.Facts {
+	begins := len(change.Facts) > 0 && change.Facts[0].What == desk.WasAsked
+	for n, event := range change.Facts {
 		body := c.body(change, event)
-		if body == nil {
+		if body == nil || begins && n > 0 { // what its route does at once is part of the asking
 			continue
 		}
 		if err := c.line(actorOf(event), place, body); err != nil {
@@ -110,7 +117,7 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	case desk.WasDecided:
 		return c.ending(change)
 	}
-	return nil
+	return audit.Changed{What: string(event.What), Deadline: audit.At(doc.Deadline)}
 }
 
 func verbOf(verb string) audit.Verb {

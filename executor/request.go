@@ -131,7 +131,7 @@ func (e *Executor) prepare(ctx context.Context, request Request, begin *store.Ne
 	case !request.Supersede || request.Once:
 		return false, fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
 	}
-	if _, err = e.store.Cancel(ctx, begin.Account, begin.StateKey, store.Superseded, e.ending(last, request.Actor, store.Superseded)); errors.Is(err, store.ErrNotFound) {
+	if err = e.end(ctx, last, request.Actor, store.Superseded); errors.Is(err, store.ErrNotFound) {
 		return false, nil // it ended by itself
 	}
 	return false, err
@@ -167,6 +167,9 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	end(receipt, err)
 	switch {
 	case errors.Is(err, errCounted): // the run waits for more people
+		if before, ok := errors.AsType[*countedError](err); ok && before.run != run.ID {
+			return failed(store.Run{ID: before.run}, "superseded", "another run took its state key"), nil
+		}
 		return e.openOutcome(run.Account, run.ID, run.Outcome)
 	case errors.Is(err, store.ErrReused):
 		return nil, ErrReused
@@ -196,7 +199,7 @@ func (e *Executor) Cancel(ctx context.Context, account, stateKey, actor string) 
 	if err != nil {
 		return err
 	}
-	if _, err = e.store.Cancel(ctx, account, stateKey, store.Cancelled, e.ending(run, actor, store.Cancelled)); errors.Is(err, store.ErrNotFound) {
+	if err = e.end(ctx, run, actor, store.Cancelled); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q is %s", ErrOver, stateKey, run.Status)
 	}
 	return err

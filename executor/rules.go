@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -18,19 +23,68 @@ func (e *Executor) rules(run store.Run, d dossier) fermata.Policy {
 		return nil
 	}
 	return fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
+		if within(action.Address, editSegment) {
+			return fermata.Ruling{}, nil // the desk has judged it, with the decision that it is part of
+		}
 		for try := 0; ; try++ {
 			ruling, err := e.ruling(ctx, run, d, action)
-			if !errors.Is(err, store.ErrStale) || try == maxTries {
-				return ruling, err
+			if !errors.Is(err, store.ErrStale) {
+				return ruling, later(err)
+			}
+			if err := backOff(ctx, try); err != nil {
+				return fermata.Ruling{}, later(err)
 			}
 		}
 	})
 }
 
-// ruling judges an action. What is allowed is charged to the counters of the rules at once; it returns ErrStale if another action was charged
-// since they were read.
+// Segments that the engine adds to the place of an approval: other arguments, and a target that has changed.
+const (
+	editSegment  = "edit"
+	driftSegment = "drift"
+)
+
+// within reports whether a place is such a one: behind the approval, for what stands before it is the author's.
+func within(address fermata.Address, segment string) bool {
+	last := -1
+	for n, s := range address {
+		if s.Type == fermata.SegmentApprove {
+			last = n
+		}
+	}
+	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
+}
+
+// later is for errors that say nothing about the run: its execution is tried again.
+func later(err error) error {
+	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
+		return err
+	}
+	return &provider.RetryError{After: time.Second, Err: err}
+}
+
+// backOff waits a little before something is tried again that somebody else was faster with: the longer, the more there are of them.
+func backOff(ctx context.Context, try int) error {
+	if try >= maxTries {
+		return store.ErrStale
+	}
+	timer := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ruling judges an action. What is allowed is charged to the counters of the rules at once, together with the use of a grant; it returns
+// ErrStale if another action was charged since they were read.
 func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, action fermata.ActionRequest) (fermata.Ruling, error) {
 	c := &filing{run: run, dossier: d}
+	if run.Attempts > 0 { // it may have been judged before somebody died
+		c.key = chargeKey(run, action)
+	}
 	var err error
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return fermata.Ruling{}, err
@@ -42,11 +96,24 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, action 
 	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision); err != nil || j.Verdict != policy.Allow {
 		return j.Ruling(), err
 	}
-	papers, err := e.charge(ctx, run.Account, j.counted, j.Charges, c.now)
-	if err == nil && len(papers) > 0 {
-		err = e.store.Amend(ctx, run.Account, store.Beside{Papers: papers})
+	c.key = chargeKey(run, action)
+	if err = e.charge(ctx, c, j.Charges, run.Attempts > 0); err == nil {
+		err = c.fileCounters()
+	}
+	if err == nil && len(c.Papers) > 0 {
+		err = e.store.Amend(ctx, run.Account, c.Beside)
 	}
 	return j.Ruling(), err
+}
+
+// chargeKey names an action at its place in a run.
+func chargeKey(run store.Run, action fermata.ActionRequest) string {
+	return ident.Derive("c", run.ID, action.Address.String(), action.Digest)
+}
+
+// askedKey names a question, however often it was asked: what was approved and could not be used is not charged again.
+func askedKey(run store.Run, interrupt string) string {
+	return ident.Derive("c", run.ID, questionID(interrupt))
 }
 
 // describe adds what an action does not tell of itself.
@@ -60,8 +127,7 @@ func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time
 // judgement is what the rules say of an action, and what they looked at.
 type judgement struct {
 	policy.Decision
-	in      policy.Input
-	counted counters
+	in policy.Input
 }
 
 // judge asks the rules about an action of a run.
@@ -73,11 +139,11 @@ func (e *Executor) judge(ctx context.Context, c *filing, address fermata.Address
 	j := &judgement{in: policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})}
 	e.describe(&j.in, c.run, c.dossier, c.now)
 	demands := set.Demands(j.in)
-	var err error
-	if j.counted, err = e.count(ctx, c.run.Account, demands); err != nil {
+	if err := e.count(ctx, c, demands); err != nil {
 		return nil, err
 	}
-	j.in.History = j.counted.numbers(demands, c.now)
+	j.in.History = c.numbers(demands)
+	var err error
 	j.Decision, err = set.Decide(j.in)
 	return j, err
 }
@@ -87,9 +153,16 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	if e.config.Desk.Rules == nil {
 		return nil, nil
 	}
+	if within(address, driftSegment) { // the same action as a moment ago, of the same people
+		return e.demandAgain(ctx, ask, c)
+	}
+	c.key = askedKey(c.run, ask.ID)
 	j, err := e.judge(ctx, c, address, ask.Asked.Action, ask.Args)
 	if err != nil {
 		return nil, err
+	}
+	if j.Verdict == policy.Deny {
+		return nil, &deniedError{j.Reason}
 	}
 	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = j.Policy, j.Rules, j.Reason
 	if j.Need == nil { // the graph's own policy has it asked; the rules would not have
@@ -101,6 +174,53 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 		ask.Need.Editable = nil
 	}
 	return j.Need.Routes, nil
+}
+
+// deniedError says that the rules do not let an action be asked about at all.
+type deniedError struct{ reason string }
+
+func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
+
+// demandAgain takes the requirement of the last request for the same action in the same run: its target has changed, and nothing else.
+func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing) ([]string, error) {
+	docs, err := e.requestsOf(ctx, c.run)
+	if err != nil {
+		return nil, err
+	}
+	var last *desk.Request
+	for _, doc := range docs {
+		if doc.Asked.Action == ask.Asked.Action && doc.Subject() == ask.Asked.Digest && doc.ID != ask.ID && (last == nil || doc.Created.After(last.Created)) {
+			last = &doc
+		}
+	}
+	if last == nil {
+		return nil, &deniedError{"nobody knows who was asked before"}
+	}
+	ask.Need = last.Need
+	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
+	ask.Route = last.Route
+	return nil, nil
+}
+
+// requestsOf are all requests of a run.
+func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Request, error) {
+	var docs []desk.Request
+	for after := ""; ; {
+		papers, err := e.store.Papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, After: after, Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		for _, paper := range papers {
+			known, err := e.readRequest(paper)
+			if err != nil {
+				return nil, err
+			}
+			docs, after = append(docs, known.Request), paper.ID
+		}
+		if len(papers) < 1000 {
+			return docs, nil
+		}
+	}
 }
 
 // requirement is what rules demand, in the words of the desk.
@@ -137,24 +257,27 @@ func (e *Executor) edited(ctx context.Context, c *filing, address fermata.Addres
 	}
 }
 
-// chargeFor charges what people approved to the counters of the rules, in the transaction of the decision.
+// chargeFor charges what people approved to the counters of the rules, in the transaction of the decision. What the rules deny by now, because
+// others were faster, cannot be approved any more.
 func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.Final) error {
 	if e.config.Desk.Rules == nil || final.Outcome != desk.Approved {
 		return nil
 	}
 	address, err := fermata.ParseAddress(w.asked.Address)
-	if err != nil {
+	if err != nil || within(address, driftSegment) { // that was charged when it was approved first
 		return err
 	}
 	args := w.question.Args
 	if final.Args != nil {
 		args = final.Args
 	}
+	c.key = askedKey(c.run, w.Interrupt)
 	j, err := e.judge(ctx, c, address, w.question.Action, args)
 	if err != nil {
 		return err
 	}
-	papers, err := e.charge(ctx, c.run.Account, j.counted, j.Charges, c.now)
-	c.Papers = append(c.Papers, papers...)
-	return err
+	if j.Verdict == policy.Deny {
+		return refusal(w.asked, &desk.RefusedError{Act: desk.NameApprove, Who: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason})
+	}
+	return e.charge(ctx, c, j.Charges, true)
 }

@@ -3,7 +3,13 @@ package executor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -11,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // asking is a provider that asks what a list says, one after the other.
@@ -41,7 +48,7 @@ func answerTo(id, resume string) executor.Request {
 	return r
 }
 
-// BUG 9: what is withdrawn and asked again begins its notices anew, under keys that are taken.
+// What is withdrawn and asked again begins its notices anew, under keys that are taken.
 func TestAttack_AQuestionCanBeWithdrawnAndAskedAgainWhenPeopleAreTold(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := asking(nil, []string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
@@ -60,7 +67,7 @@ func TestAttack_AQuestionCanBeWithdrawnAndAskedAgainWhenPeopleAreTold(t *testing
 	})
 }
 
-// BUG 10: an id that was answered before the last rest is asked again.
+// An id that was answered before the last rest is asked again.
 func TestAttack_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := asking(nil, []string{"a"}, []string{"b"}, []string{"a"}, nil)
@@ -82,7 +89,7 @@ func TestAttack_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
 	})
 }
 
-// BUG 11: what is asked again under an old id is another action; people see the old one, and approve the new one.
+// What is asked again under an old id is another action; people see the old one, and approve the new one.
 func TestAttack_I6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		round := 0
@@ -134,4 +141,159 @@ func TestAttack_I6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A hundred requests that cannot be read keep the clock from all others.
+func TestAttack_PapersThatCannotBeReadDoNotStarveOthers(t *testing.T) {
+	s := memory.NewRuns(nil)
+	told := make(chan desk.Notice, 10)
+	route := map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
+		{At: desk.Duration(100 * time.Millisecond), Remind: []string{"inbox"}}, {At: desk.Duration(time.Hour), Expire: "stale"},
+	}}}
+	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		var questions []provider.Question
+		for n := range 100 {
+			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.StateKey, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+		}
+		if e.Run.StateKey == "good" {
+			questions = questions[:1]
+		}
+		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+	}}
+	e := executorOf(t, s, p, func(c *executor.Config) {
+		c.Desk.Routes = route
+		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error { told <- n; return nil }
+	})
+	bad := scriptedStart()
+	bad.StateKey = "bad"
+	waits(t, mustRun(t, e, bad))
+	for n := range 100 { // a newer version of the program has written them, say
+		id := fmt.Sprint("bad-", n)
+		paper, err := s.Paper(t.Context(), "acme", store.RequestPaper, id)
+		if err == nil {
+			err = s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: store.RequestPaper, ID: id, Base: paper.Revision, Body: []byte("?"), Facts: paper.Facts, Next: paper.Next}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := scriptedStart()
+	good.StateKey = "good"
+	waits(t, mustRun(t, e, good))
+	e.Start()
+	select {
+	case <-told:
+	case <-time.After(3 * time.Second):
+		t.Error("nobody is reminded of the one that can be read")
+	}
+}
+
+func crowd(n int) *scripted {
+	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		var questions []provider.Question
+		for n := range n {
+			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.ID, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+		}
+		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+	}}
+}
+
+func TestAttack_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan time.Duration, 1)
+		begin := time.Now()
+		p := crowd(40)
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+			c.Timeout = -1
+			c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+			c.Desk.Notify = func(ctx context.Context, account string, n desk.Notice) error {
+				if account == "other" {
+					select {
+					case told <- time.Since(begin):
+					default:
+					}
+					return nil
+				}
+				<-ctx.Done() // the channel of this account is dead
+				return ctx.Err()
+			}
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		r := scriptedStart()
+		r.Account = "other"
+		waits(t, mustRun(t, e, r))
+		e.Start()
+		if d := <-told; d > time.Minute {
+			t.Errorf("another account is told after %v", d)
+		}
+		stop := time.Now()
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(stop); d > time.Minute {
+			t.Errorf("stopping took %v", d)
+		}
+	})
+}
+
+type full struct {
+	store.Store
+	on    atomic.Bool
+	looks atomic.Int64
+}
+
+func (f *full) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+	if kind == "notice" {
+		f.looks.Add(1)
+	}
+	return f.Store.Due(ctx, kind, limit)
+}
+
+func (f *full) Amend(ctx context.Context, account string, b store.Beside) error {
+	if f.on.Load() {
+		return errors.New("the disk is full")
+	}
+	return f.Store.Amend(ctx, account, b)
+}
+
+func TestAttack_TheOutboxDoesNotSpinWhenNothingCanBeWritten(t *testing.T) {
+	s := &full{Store: memory.NewRuns(nil)}
+	e := executorOf(t, s, crowd(100), func(c *executor.Config) {
+		c.Poll = time.Hour
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	s.on.Store(true)
+	e.Start()
+	time.Sleep(300 * time.Millisecond)
+	if n := s.looks.Load(); n > 3 {
+		t.Errorf("it looked %d times in 300 ms, with an hour between two looks", n)
+	}
+}
+
+func TestAttack_I6_TheInboxShowsWhatTheRunAsksNow(t *testing.T) {
+	s := memory.NewRuns(nil)
+	round := 0
+	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		round++
+		var r provider.Result
+		for _, a := range e.Answers {
+			r.Applied = append(r.Applied, a.Interrupt)
+		}
+		data := json.RawMessage(`"harmless"`)
+		qs := []provider.Question{{ID: "b", Envelope: fermata.Envelope{Kind: "k", Data: data}}}
+		if round == 2 {
+			data, qs = json.RawMessage(`"everything"`), nil
+		}
+		r.Rest = provider.Waiting{Questions: append(qs, provider.Question{ID: "a", Envelope: fermata.Envelope{Kind: "k", Data: data}})}
+		return r, nil
+	}}
+	e := executorOf(t, s, p, nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	out := waits(t, mustRun(t, e, answerTo("b", "r")))
+	q, _ := e.Question(t.Context(), "acme", out.Interrupts[0].ID)
+	if string(q.Data) != string(out.Interrupts[0].Data) {
+		t.Errorf("the run's outcome shows %s, the inbox %s", out.Interrupts[0].Data, q.Data)
+	}
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,11 +62,11 @@ func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, er
 	in := policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent}
 	e.describe(&in, store.Run{Account: s.Account, Graph: s.Graph}, dossier{Requester: s.Requester}, now)
 	demands := set.Demands(in)
-	counted, err := e.count(ctx, s.Account, demands)
-	if err != nil {
+	c := &filing{run: store.Run{Account: s.Account}, now: now}
+	if err := e.count(ctx, c, demands); err != nil {
 		return policy.Decision{}, err
 	}
-	in.History = counted.numbers(demands, now)
+	in.History = c.numbers(demands)
 	decision, err := set.Decide(in)
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -86,7 +87,10 @@ func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Esca
 	}
 	known, err := e.requestOf(ctx, account, id)
 	if err != nil || known == nil {
-		return errors.Join(err, store.ErrNotFound)
+		return cmp.Or(err, store.ErrNotFound)
+	}
+	if run, err := e.find(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.Pending {
+		return cmp.Or(err, fmt.Errorf("%w: %q", ErrOver, asked.StateKey))
 	}
 	c := &filing{run: store.Run{Account: account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
 	if c.dossier, err = e.dossierOf(ctx, account, asked.Run); err != nil {
@@ -97,7 +101,7 @@ func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Esca
 	}
 	change, err := desk.Apply(known.Request, act, e.env(c.now))
 	if err == nil {
-		err = c.record(change)
+		err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
 	}
 	if err == nil {
 		err = c.line(audit.Actor{Principal: act.Actor.ID, Kind: audit.Person, Via: act.Via}, c.place(), audit.RunEnded{Status: string(store.Cancelled)})
@@ -105,7 +109,7 @@ func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Esca
 	if err != nil {
 		return err
 	}
-	_, err = e.store.Cancel(ctx, account, asked.StateKey, store.Cancelled, store.Beside{Audit: c.Audit})
+	_, err = e.store.Cancel(ctx, account, asked.StateKey, store.Cancelled, c.Beside)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
 	}

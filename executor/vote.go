@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -18,8 +19,16 @@ import (
 // errCounted says that a word counts, and that others have to agree before anything is decided.
 var errCounted = errors.New("executor: counted")
 
+// countedError says on which run a word was counted before.
+type countedError struct{ run string }
+
+func (e *countedError) Error() string { return errCounted.Error() }
+
+// Is reports whether target is errCounted.
+func (e *countedError) Is(target error) bool { return target == errCounted }
+
 // maxTries is how often a word is weighed anew because somebody else changed the request meanwhile.
-const maxTries = 20
+const maxTries = 100
 
 // beginning is what is written beside a run that begins.
 func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
@@ -42,7 +51,10 @@ func (e *Executor) beginning(ctx context.Context, request Request, begin store.N
 func (e *Executor) decide(ctx context.Context, run store.Run, request Request) (store.Receipt, error) {
 	for try := 0; ; try++ {
 		receipt, err := e.weigh(ctx, run, request)
-		if !errors.Is(err, store.ErrStale) || try == maxTries {
+		if !errors.Is(err, store.ErrStale) {
+			return receipt, err
+		}
+		if err := backOff(ctx, try); err != nil {
 			return receipt, err
 		}
 	}
@@ -105,10 +117,11 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 			return err
 		}
 	}
-	if len(decision.Answers) == 0 {
-		if len(c.Papers) > 0 {
-			c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(*decision), Run: run.ID, Facts: countedFacts(*decision)})
-		}
+	if err := c.fileCounters(); err != nil {
+		return err
+	}
+	if len(decision.Answers) == 0 { // the id is bound to this word all the same
+		c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(*decision), Run: run.ID, Facts: countedFacts(*decision)})
 		decision.Beside = c.Beside
 		return errCounted
 	}
@@ -126,9 +139,15 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word,
 		}
 		env.Args, env.Policy = w.question.Args, e.edited(ctx, c, address, w.question.Action)
 	}
+	if err := e.elsewhere(ctx, c, known); err != nil {
+		return err
+	}
 	change, err := desk.Apply(known.Request, w.act(request), env)
 	if err != nil {
 		return refusal(w.asked, err)
+	}
+	if w.decision != nil && w.decision.Verb == fermata.VerbApprove {
+		c.approved = append(c.approved, request.Actor)
 	}
 	if !change.Changed() {
 		return nil // it was said before
@@ -146,6 +165,40 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word,
 	if err == nil {
 		decision.Answers = append(decision.Answers, answer)
 	}
+	return err
+}
+
+// elsewhere finds those who have approved something else in the same run, if that keeps them from deciding here: also what is still open, and
+// what they say in the same breath.
+func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested) error {
+	if !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
+		return nil
+	}
+	docs, err := e.requestsOf(ctx, c.run)
+	prior := append(slices.Clone(known.Asked.PriorApprovers), c.approved...)
+	for _, doc := range docs {
+		if doc.ID == known.ID {
+			continue
+		}
+		for _, vote := range doc.Votes {
+			if vote.Verb == desk.VerbApprove {
+				prior = append(prior, vote.By)
+			}
+		}
+		if doc.Edit != nil {
+			prior = append(prior, doc.Edit.By)
+		}
+	}
+	known.Asked.PriorApprovers = prior
+	if err != nil || slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
+		return err
+	}
+	// Whoever says yes to something else at the same moment has to look again.
+	paper, err := e.store.Paper(ctx, c.run.Account, approversPaper, c.run.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	c.Papers = append(c.Papers, store.PaperChange{Kind: approversPaper, ID: c.run.ID, Run: c.run.ID, Base: paper.Revision})
 	return err
 }
 
@@ -209,7 +262,7 @@ func (e *Executor) countedBefore(ctx context.Context, d store.Decision) error {
 	case string(paper.Facts) != string(countedFacts(d)):
 		return store.ErrReused
 	}
-	return errCounted
+	return &countedError{paper.Run}
 }
 
 // refusal says why the desk does not take a word.

@@ -38,7 +38,7 @@ func (s *Server) registerGrants() {
 
 func (s *Server) remember(ctx context.Context, in *rememberInput) (*grantOutput, error) {
 	me := who(ctx)
-	terms := executor.Remember{By: me.ID, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
+	terms := executor.Remember{By: me.ID, Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
 	if in.Body.Budget != nil {
 		terms.Budget = &grant.Budget{Of: in.Body.Budget.Of, Max: in.Body.Budget.Max}
 	}

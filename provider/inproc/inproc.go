@@ -171,6 +171,9 @@ func retryable(err error) bool {
 	if _, unsaved := errors.AsType[*graph.SaveError](err); unsaved {
 		return true
 	}
+	if _, later := errors.AsType[*provider.RetryError](err); later {
+		return true
+	}
 	if model, ok := errors.AsType[*agent.ModelError](err); ok && model.Temporary {
 		return true
 	}

@@ -8,7 +8,8 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 		return nil
 	}
 	for _, row := range h.Rows {
-		verdicts = append(verdicts, row.fastEnough(sideBare, 0.4, "40 % of bare SQL", percent), row.fastEnough(sideLangGraph, 20, "20 × LangGraph", multiple))
+		verdicts = append(verdicts, row.fastEnough(sideOurs, sideBare, 0.4, "40 % of bare SQL", percent),
+			row.fastEnough(sideOurs, sideLangGraph, 20, "20 × LangGraph", multiple))
 	}
 	for _, s := range h.Sizes {
 		v := verdict{Goal: fmt.Sprintf("hold/%s: at most 1/5 of LangGraph's bytes on disk", s.Ground)}
@@ -20,10 +21,10 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 	return verdicts
 }
 
-// fastEnough: at least so many times as many operations per second as another side.
-func (r holdRow) fastEnough(other string, factor float64, words string, write func(float64, bool) string) verdict {
+// fastEnough: one side has at least so many times as many operations per second as another.
+func (r holdRow) fastEnough(side, other string, factor float64, words string, write func(float64, bool) string) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s, %s: at least %s", r.Name, r.Act, words)}
-	if ratio, ok := r.times(other); ok {
+	if ratio, ok := r.ratio(side, other); ok {
 		v.Judged, v.Met, v.Measured = true, ratio >= factor, write(ratio, true)
 	}
 	return v

@@ -39,6 +39,8 @@ type part struct {
 	checkpoint          int64 // the id of its checkpoint, where it has one
 	version             int64 // that the checkpoint had when the run was claimed
 	bytes               int   // that it had then
+	revision            int64 // of its request when that was looked at
+	paper               int   // bytes that the request and the dossier had then
 }
 
 func (b *bare) start(ctx context.Context, key string) error {
@@ -57,6 +59,9 @@ func (b *bare) decide(ctx context.Context, key string) error {
 	if p.version == 0 || p.bytes == 0 {
 		return errors.New("there was no checkpoint to go on from")
 	}
+	if p.revision == 0 || p.paper == 0 {
+		return errors.New("there was no request to decide on")
+	}
 	return nil
 }
 
@@ -74,6 +79,7 @@ func (b *bare) play(ctx context.Context, p *part, steps []stage) error {
 func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
 	switch one := one.(type) {
 	case creates:
+		one.run.Beside = b.beside(p, one.run.Beside)
 		return b.sql.create(ctx, p, one.run)
 	case saves:
 		return b.sql.save(ctx, p, one.base, b.renamed(p, one.delta))
@@ -81,8 +87,10 @@ func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
 		if len(one.rest.Open) > 1 || len(one.rest.Applied) > 1 || len(one.rest.Open)+len(one.rest.Applied) != 1 {
 			return errors.New("the script asks or applies something else than one question: bare SQL has to learn that first")
 		}
+		one.rest.Beside = b.beside(p, one.rest.Beside)
 		return b.sql.rest(ctx, p, one.rest)
 	case decides:
+		one.decision.Beside = b.beside(p, one.decision.Beside)
 		return b.sql.decide(ctx, p, one.decision)
 	case claims:
 		return b.sql.claim(ctx, p, one.claim)
@@ -101,3 +109,26 @@ func (b *bare) renamed(p *part, delta store.Delta) store.Delta {
 	}
 	return own
 }
+
+// beside is what the script writes beside a change, with the names of this run. What is sealed stays as it is: nobody here could tell.
+func (b *bare) beside(p *part, recorded store.Beside) (own store.Beside) {
+	names := strings.NewReplacer(b.script.run, p.run, b.script.interrupt, p.interrupt, scriptKey, p.key)
+	for _, paper := range recorded.Papers {
+		paper.ID, paper.Run = names.Replace(paper.ID), names.Replace(paper.Run)
+		if paper.Facts != nil {
+			paper.Facts = []byte(names.Replace(string(paper.Facts)))
+		}
+		if paper.Base != 0 {
+			paper.Base = p.revision
+		}
+		own.Papers = append(own.Papers, paper)
+	}
+	for _, line := range recorded.Audit {
+		own.Audit = append(own.Audit, []byte(names.Replace(string(line))))
+	}
+	return own
+}
+
+// resumeName is the paper that there is of a resume id whose word was counted and has decided nothing; there is none here, and whoever
+// decides has to know that.
+func resumeName(key string) []byte { return []byte(ident.Derive("res", benchActor, key)) }

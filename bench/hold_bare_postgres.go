@@ -14,16 +14,57 @@ import (
 )
 
 // The SQL of one run, on the tables of store/postgres. Each transaction is one statement, and goes to the server in one round trip. $1 is the
-// key of the run, where there is one.
-const (
+// key of the run, where there is one; the arguments of pgBeside come last.
+var (
 	pgCreate = `
 WITH created AS (
     INSERT INTO runs (account, run, state_key, generation, provider, graph, input, input_digest, status, fence, owner, lease_until, events, created_at, updated_at)
     VALUES ($1, $2, $3, 1, $4, $5, $6, $7, 'running', 1, $8, now() + $9 * interval '1 microsecond', 1, now(), now())
     RETURNING account, run
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', now() FROM created
 )
-INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', now() FROM created`
+SELECT ` + pgBeside("created", 10) + ` FROM created`
 
+	pgRestWaiting = `
+WITH ` + pgRested + `, asked AS (
+    INSERT INTO interrupts (account, run, id, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
+    SELECT account, run, $6, 1, $7, $8, $9, $10, $11, $12, $13, now(), now() + $14 * interval '1 microsecond' FROM r
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT account, run, events - 2 + n, kind, interrupt, now() FROM r CROSS JOIN (VALUES (1, 'asked', $6), (2, $3, '')) AS e (n, kind, interrupt)
+)
+SELECT ` + pgBeside("r", 15) + ` FROM r`
+
+	pgRestOver = `
+WITH ` + pgRested + `, applied AS (
+    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $6 AND i.state = 'decided' AND NOT i.applied
+), told AS (
+    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $7 AND p.outcome IS NULL
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, $3, '', now() FROM r
+)
+SELECT ` + pgBeside("r", 8) + ` FROM r`
+
+	pgDecide = `
+WITH receipt AS (
+    INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ($2, $3, $4, $5, $6, 'accepted', '', now())
+    ON CONFLICT (key) DO NOTHING RETURNING run
+), r AS (
+    UPDATE runs SET status = 'ready', ready_no = nextval('ready_numbers'), events = events + 1, updated_at = now()
+    FROM receipt WHERE key = $1 AND status = 'waiting'
+    RETURNING runs.account, runs.run, events, set_config('fermata.run', encode(key, 'hex'), true) AS hand
+), decided AS (
+    UPDATE interrupts AS i SET state = 'decided', verdict = $8, final = $9, answer = $10, decided_by = $3, via = $11, source = 'person', resume = $4, decided_at = now()
+    FROM r WHERE i.key = $7 AND i.state = 'pending' AND (i.deadline IS NULL OR i.deadline > now())
+    RETURNING i.id
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at) SELECT r.account, r.run, r.events, 'decided', d.id, now() FROM r CROSS JOIN decided AS d
+)
+SELECT ` + pgBeside("r", 12) + ` FROM r CROSS JOIN decided WHERE r.hand <> ''`
+)
+
+const (
 	pgOwner = `owner AS (SELECT key FROM runs WHERE key = $1 AND fence = $2 AND status = 'running' FOR NO KEY UPDATE)`
 
 	pgSaveFirst = `
@@ -53,40 +94,12 @@ RETURNING checkpoint`
     RETURNING account, run, events
 )`
 
-	pgRestWaiting = `
-WITH ` + pgRested + `, asked AS (
-    INSERT INTO interrupts (account, run, id, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
-    SELECT account, run, $6, 1, $7, $8, $9, $10, $11, $12, $13, now(), now() + $14 * interval '1 microsecond' FROM r
-)
-INSERT INTO events (account, run, number, kind, interrupt, at)
-SELECT account, run, events - 2 + n, kind, interrupt, now() FROM r CROSS JOIN (VALUES (1, 'asked', $6), (2, $3, '')) AS e (n, kind, interrupt)`
-
-	pgRestOver = `
-WITH ` + pgRested + `, applied AS (
-    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $6 AND i.state = 'decided' AND NOT i.applied
-), told AS (
-    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $7 AND p.outcome IS NULL
-)
-INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, $3, '', now() FROM r`
-
+	// pgFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
 	pgFind = `
-SELECT r.run, i.id FROM runs AS r JOIN interrupts AS i ON i.run_key = r.key
-WHERE r.handle = $1 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND NOT i.applied AND i.state = 'pending'`
-
-	pgDecide = `
-WITH receipt AS (
-    INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ($2, $3, $4, $5, $6, 'accepted', '', now())
-    ON CONFLICT (key) DO NOTHING RETURNING run
-), r AS (
-    UPDATE runs SET status = 'ready', ready_no = nextval('ready_numbers'), events = events + 1, updated_at = now()
-    FROM receipt WHERE key = $1 AND status = 'waiting'
-    RETURNING runs.account, runs.run, events
-), decided AS (
-    UPDATE interrupts AS i SET state = 'decided', verdict = $8, final = $9, answer = $10, decided_by = $3, via = $11, source = 'person', resume = $4, decided_at = now()
-    FROM r WHERE i.key = $7 AND i.state = 'pending' AND (i.deadline IS NULL OR i.deadline > now())
-    RETURNING i.id
-)
-INSERT INTO events (account, run, number, kind, interrupt, at) SELECT r.account, r.run, r.events, 'decided', d.id, now() FROM r CROSS JOIN decided AS d`
+SELECT r.run, i.id, p.revision, p.body, d.body FROM runs AS r JOIN interrupts AS i ON i.run_key = r.key
+JOIN papers AS p ON p.key = sha256(sha256(i.account) || sha256('request'::bytea) || sha256(i.id))
+JOIN papers AS d ON d.key = sha256(sha256(r.account) || sha256('run'::bytea) || sha256(r.run))
+WHERE NOT EXISTS (SELECT FROM papers WHERE key = $2) AND r.handle = $1 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND NOT i.applied AND i.state = 'pending'`
 
 	pgClaim = `
 UPDATE runs SET status = 'running', fence = fence + 1, owner = $2, lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
@@ -158,8 +171,8 @@ func (b *barePostgres) exec(ctx context.Context, text string, values ...any) err
 }
 
 func (b *barePostgres) create(ctx context.Context, p *part, n store.NewRun) error {
-	return b.exec(ctx, pgCreate, b.account, []byte(p.run), []byte(p.key), []byte(n.Provider), []byte(n.Graph), n.Input, []byte(n.InputDigest),
-		[]byte(n.Owner), n.Lease.Microseconds())
+	return b.exec(ctx, pgCreate, besides(n.Beside, b.account, []byte(p.run), []byte(p.key), []byte(n.Provider), []byte(n.Graph), n.Input, []byte(n.InputDigest),
+		[]byte(n.Owner), n.Lease.Microseconds())...)
 }
 
 func (b *barePostgres) save(ctx context.Context, p *part, base int64, delta store.Delta) error {
@@ -187,23 +200,23 @@ func (b *barePostgres) save(ctx context.Context, p *part, base int64, delta stor
 func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error {
 	key := b.digest(p.run)
 	for _, n := range rest.Open {
-		return b.exec(ctx, pgRestWaiting, key, p.fence, rest.Status, rest.Outcome, 1, []byte(p.interrupt), []byte(n.Address), []byte(n.Kind),
-			n.Data, n.Schema, []byte(n.Shown), []byte(n.Action), int64(n.Timeout), n.Timeout.Microseconds())
+		return b.exec(ctx, pgRestWaiting, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 1, []byte(p.interrupt), []byte(n.Address),
+			[]byte(n.Kind), n.Data, n.Schema, []byte(n.Shown), []byte(n.Action), int64(n.Timeout), n.Timeout.Microseconds())...)
 	}
-	return b.exec(ctx, pgRestOver, key, p.fence, rest.Status, rest.Outcome, 0, b.digest(p.interrupt), b.digest(benchActor, p.key))
+	return b.exec(ctx, pgRestOver, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 0, b.digest(p.interrupt), b.digest(benchActor, p.key))...)
 }
 
 func (b *barePostgres) find(ctx context.Context, p *part) error {
-	var run, interrupt []byte
-	err := b.pool.QueryRow(ctx, pgFind, b.digest(p.key)).Scan(&run, &interrupt)
-	p.run, p.interrupt = string(run), string(interrupt)
+	var run, interrupt, request, dossier []byte
+	err := b.pool.QueryRow(ctx, pgFind, b.digest(p.key), b.digest("resume", string(resumeName(p.key)))).Scan(&run, &interrupt, &p.revision, &request, &dossier)
+	p.run, p.interrupt, p.paper = string(run), string(interrupt), len(request)+len(dossier)
 	return err
 }
 
 func (b *barePostgres) decide(ctx context.Context, p *part, d store.Decision) error {
 	answer := d.Answers[0]
-	return b.exec(ctx, pgDecide, b.digest(p.run), b.account, []byte(d.Actor), []byte(p.key), []byte(d.Body), []byte(p.run), b.digest(p.interrupt),
-		answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Via))
+	return b.exec(ctx, pgDecide, besides(d.Beside, b.digest(p.run), b.account, []byte(d.Actor), []byte(p.key), []byte(d.Body), []byte(p.run),
+		b.digest(p.interrupt), answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Via))...)
 }
 
 // claim takes the run and loads its checkpoint, in one round trip.

@@ -49,10 +49,24 @@ VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
 
 	bareNoteTwo = bareNote + `, (?1, ?2, ?3 + 1, ?7, x'', ?6)`
 
+	bareAddPaper = `
+INSERT INTO papers (account, kind, id, run, revision, body, facts, next_at, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?8, ?8)`
+
+	bareAmendPaper = `
+UPDATE papers SET revision = revision + 1, body = ?5, facts = ?6, next_at = ?7, updated_at = ?8
+WHERE account = ?1 AND kind = ?2 AND id = ?3 AND revision = ?4`
+
+	bareHead = `SELECT seq, hash FROM audit WHERE account = ?1 ORDER BY seq DESC LIMIT 1`
+
+	bareLine = `INSERT INTO audit (account, seq, raw, hash) VALUES (?1, ?2, ?3, ?4)`
+
+	// bareFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
 	bareFind = `
-SELECT r.run, i.id, (SELECT max(number) FROM events AS e WHERE e.account = r.account AND e.run = r.run)
+SELECT r.run, i.id, (SELECT max(number) FROM events AS e WHERE e.account = r.account AND e.run = r.run), p.revision, p.body, d.body
 FROM runs AS r INDEXED BY runs_alive CROSS JOIN interrupts AS i INDEXED BY interrupts_unapplied ON i.account = r.account AND i.run = r.run
-WHERE r.account = ?1 AND r.state_key = ?2 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND i.applied = 0 AND i.state = 'pending'`
+CROSS JOIN papers AS p ON p.account = i.account AND p.kind = 'request' AND p.id = i.id
+CROSS JOIN papers AS d ON d.account = r.account AND d.kind = 'run' AND d.id = r.run
+WHERE NOT EXISTS (SELECT 1 FROM papers WHERE account = ?1 AND kind = 'resume' AND id = ?3) AND r.account = ?1 AND r.state_key = ?2 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND i.applied = 0 AND i.state = 'pending'`
 
 	bareReceipt = `
 INSERT INTO resumes (account, run, actor, id, body, result, interrupt, created_at) VALUES (?1, ?2, ?3, ?4, ?5, 'accepted', x'', ?6)`
@@ -115,7 +129,7 @@ func newBareSQLite(ctx context.Context, path string, s *script) (*bareSQLite, er
 	b.readers.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	texts := []string{
 		bareCreate, bareSaveFirst, bareSaveNext, bareDrop, bareRest, bareAsk, bareApply, bareOutcome, bareNote, bareNoteTwo,
-		bareReceipt, bareWake, bareDecide, bareClaim,
+		bareReceipt, bareWake, bareDecide, bareClaim, bareAddPaper, bareAmendPaper, bareHead, bareLine,
 	}
 	for _, n := range s.partCounts() {
 		texts = append(texts, barePut(n))
@@ -209,7 +223,10 @@ func (b *bareSQLite) create(ctx context.Context, p *part, n store.NewRun) error 
 			return err
 		}
 		p.events = 1
-		return t.exec(bareNote, b.account, run, 1, store.EventCreated, []byte{}, t.now)
+		if err := t.exec(bareNote, b.account, run, 1, store.EventCreated, []byte{}, t.now); err != nil {
+			return err
+		}
+		return t.beside(n.Beside)
 	})
 }
 
@@ -245,6 +262,9 @@ func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 		if err := t.exec(bareRest, b.account, run, p.fence, rest.Status, rest.Outcome, t.now); err != nil {
 			return err
 		}
+		if err := t.beside(rest.Beside); err != nil {
+			return err
+		}
 		if len(rest.Open) > 0 { // there is one in these runs
 			n := rest.Open[0]
 			err := t.exec(bareAsk, b.account, run, []byte(p.interrupt), []byte(n.Address), []byte(n.Kind), n.Data, n.Schema, []byte(n.Shown),
@@ -265,7 +285,11 @@ func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 }
 
 func (b *bareSQLite) find(ctx context.Context, p *part) error {
-	return b.reading[bareFind].QueryRowContext(ctx, b.account, []byte(p.key)).Scan(&p.run, &p.interrupt, &p.events)
+	var request, dossier []byte
+	err := b.reading[bareFind].QueryRowContext(ctx, b.account, []byte(p.key), resumeName(p.key)).
+		Scan(&p.run, &p.interrupt, &p.events, &p.revision, &request, &dossier)
+	p.paper = len(request) + len(dossier)
+	return err
 }
 
 func (b *bareSQLite) decide(ctx context.Context, p *part, d store.Decision) error {
@@ -276,6 +300,9 @@ func (b *bareSQLite) decide(ctx context.Context, p *part, d store.Decision) erro
 			return err
 		}
 		if err := t.exec(bareWake, b.account, run, t.now); err != nil {
+			return err
+		}
+		if err := t.beside(d.Beside); err != nil { // before the decision: the database wants to see it
 			return err
 		}
 		err := t.exec(bareDecide, b.account, id, answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Actor), []byte(d.Via), []byte(p.key), t.now)

@@ -107,7 +107,7 @@ func (g *sqliteGround) size(ctx context.Context, place string) (int64, error) {
 }
 
 // postgresGround is a server.
-type postgresGround struct{ *server }
+type postgresGround struct{ *pgServer }
 
 func (g postgresGround) name() string          { return onPostgres }
 func (g postgresGround) room() (string, error) { return g.database() }

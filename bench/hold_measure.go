@@ -8,21 +8,30 @@ import (
 	"runtime/pprof"
 	"slices"
 	"time"
+
+	"github.com/fermata-go/fermata/executor"
 )
 
 // holdScenario is some callers on one kind of database.
 type holdScenario struct {
 	ground  string
 	callers int
+	web     bool // see web.go
 }
 
-func (s holdScenario) name() string { return fmt.Sprintf("hold/%s/%d", s.ground, s.callers) }
+func (s holdScenario) name() string {
+	kind := "hold"
+	if s.web {
+		kind = "http"
+	}
+	return fmt.Sprintf("%s/%s/%d", kind, s.ground, s.callers)
+}
 
 // holdScenarios lists them in the order of the report. Those of one ground follow each other.
 func holdScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16, 32} {
-			list = append(list, holdScenario{ground, callers})
+			list = append(list, holdScenario{ground: ground, callers: callers})
 		}
 	}
 	return list
@@ -34,6 +43,7 @@ const (
 	sideBare          = "bare"
 	sideLangGraph     = "langgraph"
 	sideLangGraphFull = "langgraph-full"
+	sideHTTP          = "http"
 )
 
 // holdPlan says how carefully to measure.
@@ -43,8 +53,8 @@ type holdPlan struct {
 	stretch time.Duration
 	// sized is how many runs are stored to see what they take.
 	sized int
-	// langGraph is whether LangGraph's side is there.
-	langGraph bool
+	// langGraph is whether LangGraph's side is there, web whether the server's is.
+	langGraph, web bool
 }
 
 var (
@@ -82,20 +92,11 @@ func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenari
 		return err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
-	version, err := on.version(ctx)
+	f, err := p.newField(ctx, on, progress, held)
 	if err != nil {
 		return err
 	}
-	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
-	f := &field{plan: p, ground: on, text: essay(kib), progress: progress}
-	if f.script, err = takeDown(ctx, on, f.text); err != nil {
-		return err
-	}
-	held.Script = f.script.String()
 	defer func() { err = errors.Join(err, f.close()) }()
-	if err := f.fill(ctx); err != nil {
-		return err
-	}
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
 		if err != nil {
@@ -109,11 +110,33 @@ func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenari
 	return err
 }
 
+// newField makes all sides on a ground, warm.
+func (p holdPlan) newField(ctx context.Context, on ground, progress io.Writer, held *holdReport) (*field, error) {
+	version, err := on.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
+	f := &field{plan: p, ground: on, text: essay(kib), progress: progress}
+	if f.sealer, err = newBox(); err != nil {
+		return nil, err
+	}
+	if f.script, err = takeDown(ctx, on, f.sealer, f.text); err != nil {
+		return nil, err
+	}
+	held.Script = f.script.String()
+	if err := f.fill(ctx); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
 // field is all sides on one ground.
 type field struct {
 	plan     holdPlan
 	ground   ground
 	text     string
+	sealer   executor.Box
 	script   *script
 	progress io.Writer
 
@@ -125,6 +148,9 @@ type field struct {
 // sides are those that there are on this ground.
 func (f *field) sides() []string {
 	sides := []string{sideOurs, sideBare}
+	if f.plan.web {
+		sides = append(sides, sideHTTP)
+	}
 	if f.plan.langGraph {
 		sides = append(sides, sideLangGraph)
 		if f.ground.name() == onSQLite {
@@ -157,16 +183,18 @@ func (f *field) make(ctx context.Context, side string) (h holder, place string, 
 		}
 		f.langGraphVersion = l.version
 		return l, place, nil
+	case sideHTTP:
+		client, err := newWebClient(ctx, childOrder{Ground: f.ground.name(), Place: place, Text: f.text, Sealed: true})
+		if err != nil {
+			return nil, "", err
+		}
+		return &crowd{keeper: client}, place, nil
 	}
 	kept, err := f.ground.open(ctx, place)
 	if err != nil {
 		return nil, "", err
 	}
-	sealer, err := newBox()
-	if err != nil {
-		return nil, "", errors.Join(err, kept.Close())
-	}
-	e, err := newExecuting(kept, sealer, f.text, kept.Close)
+	e, err := newExecuting(kept, f.sealer, f.text, kept.Close)
 	if err != nil {
 		return nil, "", errors.Join(err, kept.Close())
 	}
@@ -182,7 +210,7 @@ func (f *field) fill(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", side, err)
 		}
 		f.names, f.holders[side] = append(f.names, side), h
-		fmt.Fprintf(f.progress, "hold/%s: warming %s up\n", f.ground.name(), side)
+		fmt.Fprintf(f.progress, "%s: warming %s up\n", f.ground.name(), side)
 		if _, err := h.starts(ctx, 4, stretchOf{lasts: 3 * f.plan.stretch, least: 4}); err != nil {
 			return fmt.Errorf("%s: %w", side, err)
 		}

@@ -21,6 +21,7 @@ const (
 // executing is our side.
 type executing struct {
 	executor *executor.Executor
+	store    store.Store
 	text     string
 	closing  func() error
 }
@@ -38,7 +39,7 @@ func newExecuting(s store.Store, sealer executor.Box, text string, closing func(
 		return nil, err
 	}
 	e.Start()
-	return &executing{executor: e, text: text, closing: closing}, nil
+	return &executing{executor: e, store: s, text: text, closing: closing}, nil
 }
 
 // newBox seals with a key that nobody else has.

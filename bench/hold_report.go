@@ -92,9 +92,12 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// times says how many times as fast as another side ours is: the median over the rounds, in each of which the two came one after the other.
-func (r holdRow) times(other string) (ratio float64, known bool) {
-	ours, theirs := r.Sides[sideOurs].PerSecond, r.Sides[other].PerSecond
+// times says how many times as fast as another side ours is.
+func (r holdRow) times(other string) (ratio float64, known bool) { return r.ratio(sideOurs, other) }
+
+// ratio says how many times as fast one side is as another: the median over the rounds, in each of which the two came one after the other.
+func (r holdRow) ratio(side, other string) (ratio float64, known bool) {
+	ours, theirs := r.Sides[side].PerSecond, r.Sides[other].PerSecond
 	if len(ours) == 0 || len(ours) != len(theirs) {
 		return 0, false
 	}

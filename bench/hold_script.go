@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -17,11 +19,14 @@ type script struct {
 	start, decide []stage
 	// reads counts what the executor reads besides, by act and name.
 	reads map[act]map[string]int
-	// interrupt is the id of the question, as it stands in the names of parts.
-	interrupt string
+	// run and interrupt are the ids of the run and of its question, as they stand in the names of parts, in papers and in lines of the log.
+	run, interrupt string
 }
 
-// stage is one transaction that writes: one of [creates], [saves], [rests], [decides] and [claims].
+// scriptKey is the state key of the run that is taken down.
+const scriptKey = "key-0"
+
+// stage is one transaction that writes: one of [creates], [saves], [rests], [decides], [claims] and [amends].
 //
 //sumtype:decl
 type stage interface{ stage() }
@@ -35,6 +40,7 @@ type (
 	rests   struct{ rest store.Rest }
 	decides struct{ decision store.Decision }
 	claims  struct{ claim store.Claim }
+	amends  struct{ beside store.Beside }
 )
 
 func (creates) stage() {}
@@ -42,9 +48,10 @@ func (saves) stage()   {}
 func (rests) stage()   {}
 func (decides) stage() {}
 func (claims) stage()  {}
+func (amends) stage()  {}
 
 // takeDown lets the executor take a run from its start to its end, in a database of its own.
-func takeDown(ctx context.Context, on ground, text string) (*script, error) {
+func takeDown(ctx context.Context, on ground, sealer executor.Box, text string) (*script, error) {
 	place, err := on.room()
 	if err != nil {
 		return nil, err
@@ -53,30 +60,31 @@ func takeDown(ctx context.Context, on ground, text string) (*script, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newBox()
-	if err != nil {
-		return nil, errors.Join(err, kept.Close())
-	}
 	r := &recorder{Store: kept, reads: map[act]map[string]int{starting: {}, deciding: {}}, steps: map[act][]stage{}, now: starting}
 	e, err := newExecuting(r, sealer, text, kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
-	err = e.start(ctx, "key-0")
+	err = e.start(ctx, scriptKey)
 	r.turn(deciding)
 	if err == nil {
-		err = e.decide(ctx, "key-0")
+		err = e.decide(ctx, scriptKey)
 	}
 	if err := errors.Join(err, e.close()); err != nil {
 		return nil, err
 	}
 	s := &script{start: r.steps[starting], decide: r.steps[deciding], reads: r.reads}
 	for _, one := range s.start {
-		if rested, ok := one.(rests); ok && len(rested.rest.Open) == 1 {
-			s.interrupt = rested.rest.Open[0].ID
+		switch one := one.(type) {
+		case creates:
+			s.run = one.run.ID
+		case rests:
+			if len(one.rest.Open) == 1 {
+				s.interrupt = one.rest.Open[0].ID
+			}
 		}
 	}
-	if s.interrupt == "" {
+	if s.run == "" || s.interrupt == "" {
 		return nil, errors.New("the executor has shown no question")
 	}
 	return s, nil
@@ -101,6 +109,8 @@ func describeSteps(steps []stage, reads map[string]int) string {
 			names = append(names, "decide")
 		case claims:
 			names = append(names, "claim")
+		case amends:
+			names = append(names, "amend")
 		}
 	}
 	var read []string
@@ -160,6 +170,21 @@ func (r *recorder) Rest(ctx context.Context, lease store.Lease, rest store.Rest)
 func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
 	r.note(decides{decision})
 	return r.Store.Decide(ctx, decision)
+}
+
+func (r *recorder) Amend(ctx context.Context, account string, beside store.Beside) error {
+	r.note(amends{beside})
+	return r.Store.Amend(ctx, account, beside)
+}
+
+func (r *recorder) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	r.read("Paper " + string(kind))
+	return r.Store.Paper(ctx, account, kind, id)
+}
+
+func (r *recorder) Now(ctx context.Context) (time.Time, error) {
+	r.read("Now")
+	return r.Store.Now(ctx)
 }
 
 func (r *recorder) Get(ctx context.Context, account, stateKey string) (store.Run, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +45,12 @@ func onEachGround(t *testing.T, test func(t *testing.T, on ground)) {
 	}
 }
 
-// newField makes a field without LangGraph.
+// newField makes a field without LangGraph, in which nothing is sealed.
 func newField(t *testing.T, on ground) *field {
 	t.Helper()
-	f := &field{ground: on, text: essay(kib)}
+	f := &field{ground: on, text: essay(kib), sealer: clearBox{}}
 	var err error
-	if f.script, err = takeDown(t.Context(), on, f.text); err != nil {
+	if f.script, err = takeDown(t.Context(), on, f.sealer, f.text); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -76,122 +75,6 @@ func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
 			t.Errorf("it is described as %s", text)
 		}
 	})
-}
-
-// Bare SQL is no measure unless it leaves in the tables what our side does: as many rows, and in each column as many bytes, or the same word.
-func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on)
-		left := make(map[string][2][]string)
-		for _, side := range []string{sideOurs, sideBare} {
-			h, place, err := f.make(t.Context(), side)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var shapes [2][]string
-			if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
-				t.Fatal(err)
-			}
-			shapes[0] = shape(t, on, place)
-			if _, err := h.decides(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-			shapes[1] = shape(t, on, place)
-			left[side] = shapes
-			if err := h.close(); err != nil {
-				t.Error(err)
-			}
-		}
-		for i, when := range []string{"while it waits", "when it is over"} {
-			if ours, bare := left[sideOurs][i], left[sideBare][i]; !slices.Equal(ours, bare) {
-				t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours, bare), without(bare, ours))
-			}
-		}
-	})
-}
-
-// without is the lines of a that are not in b.
-func without(a, b []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) }), "\n")
-}
-
-// shape describes all rows of a run, sorted, without what is different each time.
-func shape(t *testing.T, on ground, place string) []string {
-	t.Helper()
-	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
-	rows := shapes[on.name()](t.Context(), t, place)
-	slices.Sort(rows)
-	return rows
-}
-
-// shapedTables are those that have rows of a run that is over.
-var shapedTables = append(slices.Clone(runTables), "resumes")
-
-func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string) {
-	db, err := openSQLite(place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, table := range shapedTables {
-		columns, err := (&sqliteGround{}).columns(ctx, db, table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var parts []string
-		for _, c := range columns {
-			// Times are large numbers, and everything else that is a number is small.
-			parts = append(parts, fmt.Sprintf(`'%[1]s=' || CASE typeof(%[1]s) WHEN 'blob' THEN length(%[1]s) || ' bytes' WHEN 'integer' THEN
-				CASE WHEN %[1]s > 1000000000 AND '%[1]s' <> 'timeout' THEN 'a time' ELSE %[1]s END ELSE coalesce(%[1]s, 'NULL') END`, c))
-		}
-		found, err := db.QueryContext(ctx, `SELECT `+strings.Join(parts, ` || ' ' || `)+` FROM `+table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for found.Next() {
-			var row string
-			if err := found.Scan(&row); err != nil {
-				t.Fatal(err)
-			}
-			rows = append(rows, table+": "+row)
-		}
-		if err := errors.Join(found.Err(), found.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return rows
-}
-
-func postgresShape(on ground) func(context.Context, *testing.T, string) []string {
-	return func(ctx context.Context, t *testing.T, place string) (rows []string) {
-		conn, err := on.(postgresGround).superuser(ctx, place)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(ctx)
-		for _, table := range shapedTables {
-			// As JSON, bytes are text that begins with \x; what is generated from others, a time or a running number is of no interest.
-			found, err := conn.Query(ctx, fmt.Sprintf(`
-SELECT (SELECT string_agg(key || '=' || CASE WHEN value LIKE '\\x%%' THEN length(value) || ' digits'
-                                             WHEN value ~ '^\d{4}-\d\d-\d\dT' THEN 'a time' ELSE coalesce(value, 'NULL') END, ' ' ORDER BY key)
-        FROM jsonb_each_text(to_jsonb(r)) WHERE key NOT IN ('id', 'xid', 'checkpoint', 'ready_no') OR value LIKE '\\x%%')
-FROM fermata.%s AS r`, table))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for found.Next() {
-				var row string
-				if err := found.Scan(&row); err != nil {
-					t.Fatal(err)
-				}
-				rows = append(rows, table+": "+row)
-			}
-			if err := found.Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return rows
-	}
 }
 
 // stub is a keeper that notes what it is asked for.

@@ -87,7 +87,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), judgeParked(r.Parked, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), judgeParked(r.Parked, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -96,19 +96,20 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	return r.markdown(out)
 }
 
-// measure measures what was chosen: the engines, runs that wait, and runs that do nothing else.
+// measure measures what was chosen: the engines, runs that wait, the server before them, and runs that do nothing but wait.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, stretch: stretch}
-	hold, park := holdCarefully, parkedCarefully
+	hold, web, park := holdCarefully, webCarefully, parkedCarefully
 	if c.quick {
-		engines, hold, park, r.Rounds = plan{rounds: 1}, holdQuickly, parkedQuickly, 1
+		engines, hold, web, park, r.Rounds = plan{rounds: 1}, holdQuickly, webQuickly, parkedQuickly, 1
 	}
 	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
 	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
+	serving := slices.DeleteFunc(webScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
 	parking := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
 		return c.parked == 0 || !c.scenario.MatchString(parkedName(on))
 	})
-	if len(chosen)+len(holding)+len(parking) == 0 {
+	if len(chosen)+len(holding)+len(serving)+len(parking) == 0 {
 		return fmt.Errorf("no scenario is called %s, or it is parked/… and -parked does not say how many", c.scenario)
 	}
 	for i := range chosen {
@@ -124,6 +125,10 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	}
 	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), c.langGraph
 	if r.Held, err = hold.measure(ctx, holding, progress); err != nil {
+		return err
+	}
+	web.rounds = min(web.rounds, c.rounds)
+	if r.Web, err = web.measure(ctx, serving, progress); err != nil {
 		return err
 	}
 	park.many = c.parked

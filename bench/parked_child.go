@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -26,8 +27,11 @@ const childVariable = "FERMATA_BENCH_CHILD"
 
 // childOrder is one line of the input, and childReply one of the output.
 type childOrder struct {
-	// The first one says where the runs are.
+	// The first one says where the runs are, and whether what they hold is sealed.
 	Ground, Place, Text string
+	Sealed              bool
+	// Serve asks for a server with so many streams at most; see [serving].
+	Serve int
 	// Collect asks for the memory after a garbage collection.
 	Collect bool
 	// Decide has the keys of runs to be decided, one after the other.
@@ -37,6 +41,8 @@ type childOrder struct {
 
 type childReply struct {
 	Resident  int64
+	Heap      int64 // of Go, and its stacks, after a garbage collection
+	URL, Key  string
 	Latencies []time.Duration
 	Error     string
 }
@@ -64,6 +70,8 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer e.close()
+	web := &serving{executing: e}
+	defer web.close()
 	for n := 0; ; {
 		var order childOrder
 		if err := orders.Decode(&order); errors.Is(err, io.EOF) {
@@ -75,6 +83,12 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if order.Collect {
 			runtime.GC()
 			debug.FreeOSMemory()
+			reply.Heap = heap()
+		}
+		if order.Serve > 0 {
+			if reply.URL, reply.Key, err = web.open(ctx, order.Serve); err != nil {
+				return err
+			}
 		}
 		for _, key := range order.Decide {
 			n++
@@ -106,11 +120,24 @@ func openChild(ctx context.Context, o childOrder) (*executing, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExecuting(kept, clearBox{}, o.Text, kept.Close)
+	var sealer executor.Box = clearBox{}
+	if o.Sealed {
+		if sealer, err = newBox(); err != nil {
+			return nil, errors.Join(err, kept.Close())
+		}
+	}
+	e, err := newExecuting(kept, sealer, o.Text, kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
 	return e, nil
+}
+
+// heap is how many bytes Go's heap and stacks have in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
 }
 
 // decideOne decides a run, and starts another one in its place, which is not measured.

@@ -44,7 +44,7 @@ func (t *template) names(digits string) [][2]string {
 }
 
 // runTables are the tables that have rows of a run that waits, those first that others refer to.
-var runTables = []string{"runs", "interrupts", "events", "checkpoints", "checkpoint_parts"}
+var runTables = []string{"runs", "interrupts", "events", "checkpoints", "checkpoint_parts", "papers"}
 
 // fill copies the template until there are so many runs. What would slow it down, triggers and indexes, is taken away and made again.
 func (g *sqliteGround) fill(ctx context.Context, place string, t *template, runs int) (err error) {
@@ -111,12 +111,15 @@ func (g *sqliteGround) copyRows(ctx context.Context, db *sql.DB, table string, t
 	for i, column := range columns {
 		for _, name := range t.names(`printf('%07d', n)`) {
 			var has bool
-			if err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+` WHERE instr("`+column+`", ?) > 0)`, []byte(name[0])).Scan(&has); err != nil {
+			if err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+` WHERE instr(CAST("`+column+`" AS BLOB), ?) > 0)`, []byte(name[0])).Scan(&has); err != nil {
 				return err
 			}
 			if has {
-				values[i] = fmt.Sprintf(`CAST(replace(%s, '%s', %s) AS BLOB)`, values[i], name[0], name[1])
+				values[i] = fmt.Sprintf(`replace(%s, '%s', %s)`, values[i], name[0], name[1])
 			}
+		}
+		if values[i] != column {
+			values[i] = fmt.Sprintf(`CASE typeof(%s) WHEN 'blob' THEN CAST(%s AS BLOB) ELSE %s END`, column, values[i], values[i])
 		}
 	}
 	_, err = db.ExecContext(ctx, fmt.Sprintf(`
@@ -198,26 +201,29 @@ WHERE c.relnamespace = 'fermata'::regnamespace AND NOT EXISTS (SELECT FROM pg_co
 // copyRows makes the rows of the copies 2 and on. Ids of checkpoints count on from that of the template.
 func (g postgresGround) copyRows(ctx context.Context, conn *pgx.Conn, table string, t *template, runs int) error {
 	rows, err := conn.Query(ctx, `
-SELECT attname::text, 'bytea'::regtype IN (t.oid, t.typbasetype) FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
+SELECT attname::text, CASE WHEN 'bytea'::regtype IN (t.oid, t.typbasetype) THEN 'bytes' WHEN t.oid = 'json'::regtype THEN 'json' ELSE '' END FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND (attidentity = '' OR $1 = 'checkpoints')
 ORDER BY attnum`, table)
 	if err != nil {
 		return err
 	}
 	var columns, values []string
-	var column string
-	var text bool
-	if _, err := pgx.ForEachRow(rows, []any{&column, &text}, func() error {
+	var column, form string
+	renamed := func(value string) string {
+		for _, name := range t.names(`lpad(n::text, 7, '0')`) {
+			value = fmt.Sprintf(`replace(%s, '%s', %s)`, value, name[0], name[1])
+		}
+		return value
+	}
+	if _, err := pgx.ForEachRow(rows, []any{&column, &form}, func() error {
 		value := `original.` + column
 		switch {
 		case table == "checkpoints" && column == "id", table == "checkpoint_parts" && column == "checkpoint":
 			value += ` + n - 1`
-		case text:
-			value = `convert_from(` + value + `, 'UTF8')`
-			for _, name := range t.names(`lpad(n::text, 7, '0')`) {
-				value = fmt.Sprintf(`replace(%s, '%s', %s)`, value, name[0], name[1])
-			}
-			value = `convert_to(` + value + `, 'UTF8')`
+		case form == "bytes":
+			value = `convert_to(` + renamed(`convert_from(`+value+`, 'UTF8')`) + `, 'UTF8')`
+		case form == "json":
+			value = renamed(value+`::text`) + `::json`
 		}
 		columns, values = append(columns, column), append(values, value)
 		return nil

@@ -3,7 +3,46 @@ package main
 import (
 	"io"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
 )
+
+// A copy has the papers of its original, under its own names: whoever decides it changes its request, and says so in the log.
+func TestFill_ACopyHasItsPapers(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		l, err := newLot(t.Context(), on, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := on.open(t.Context(), l.place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := newExecuting(kept, clearBox{}, parkedText, kept.Close)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.close()
+		run, err := kept.Get(t.Context(), benchAccount, parkedKey(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.decide(t.Context(), parkedKey(2)); err != nil {
+			t.Fatal(err)
+		}
+		for kind, want := range map[store.PaperKind]int64{"run": 1, store.RequestPaper: 2, "vote": 1} {
+			papers, err := kept.Papers(t.Context(), benchAccount, kind, store.PaperFilter{Run: run.ID})
+			if err != nil || len(papers) != 1 || papers[0].Revision != want {
+				t.Errorf("papers of kind %s: %v, %v; want one of revision %d", kind, papers, err, want)
+			}
+		}
+		head, err := kept.AuditHead(t.Context(), benchAccount)
+		if err != nil || head.Seq != 4 || head.Hash == (chain.Head{}).Hash { // two of the original, two of the decision
+			t.Errorf("the log ends with %d, %v; want 4", head.Seq, err)
+		}
+	})
+}
 
 // Ten thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
 // decided is part of it.

@@ -15,15 +15,15 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// server is a PostgreSQL server of our own, as the tests of the store have one. It writes to disk as one in production does.
-type server struct {
+// pgServer is a PostgreSQL server of our own, as the tests of the store have one. It writes to disk as one in production does.
+type pgServer struct {
 	host    *host
 	cluster *pgtest.Cluster
 	pid     int // of its main process
 }
 
-func startServer(ctx context.Context) (*server, error) {
-	s := &server{host: &host{}}
+func startServer(ctx context.Context) (*pgServer, error) {
+	s := &pgServer{host: &host{}}
 	err := s.host.try(func() { s.cluster = pgtest.Start(s.host) })
 	if err == nil {
 		s.pid, err = s.mainProcess(ctx)
@@ -35,13 +35,13 @@ func startServer(ctx context.Context) (*server, error) {
 }
 
 // database makes an empty one and returns its connection string.
-func (s *server) database() (connString string, err error) {
+func (s *pgServer) database() (connString string, err error) {
 	err = s.host.try(func() { connString = s.cluster.Database(s.host) })
 	return connString, err
 }
 
 // superuser connects to a database of this server as one who may do anything.
-func (s *server) superuser(ctx context.Context, connString string) (conn *pgx.Conn, err error) {
+func (s *pgServer) superuser(ctx context.Context, connString string) (conn *pgx.Conn, err error) {
 	var all string
 	if err := s.host.try(func() { all = s.cluster.Superuser(s.host, connString) }); err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func (s *server) superuser(ctx context.Context, connString string) (conn *pgx.Co
 	return pgx.Connect(ctx, all)
 }
 
-func (s *server) close() error { return s.host.leave() }
+func (s *pgServer) close() error { return s.host.leave() }
 
 // mainProcess finds the parent of a process that serves a connection.
-func (s *server) mainProcess(ctx context.Context) (int, error) {
+func (s *pgServer) mainProcess(ctx context.Context) (int, error) {
 	connString, err := s.database()
 	if err != nil {
 		return 0, err
@@ -71,7 +71,7 @@ func (s *server) mainProcess(ctx context.Context) (int, error) {
 }
 
 // cpuTime is what all processes of the server have used so far. A child that has ended counts as its parent's.
-func (s *server) cpuTime() (time.Duration, error) {
+func (s *pgServer) cpuTime() (time.Duration, error) {
 	if s == nil {
 		return 0, nil
 	}

@@ -29,6 +29,9 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if got, want := len(r.Held.Rows), 2*len(holdScenarios()); got != want {
 		t.Errorf("%d rows of runs that wait, want %d", got, want)
 	}
+	if rows, grounds := len(r.Web.Rows), 2; rows != 2*len(webScenarios()) || len(r.Web.Streams) != grounds || len(r.Web.Overloads) != grounds {
+		t.Errorf("of the server there are %d rows, %d counts of streams and %d overloads", rows, len(r.Web.Streams), len(r.Web.Overloads))
+	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
 			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
@@ -43,7 +46,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 			t.Errorf("the report does not mention %s", s.name)
 		}
 	}
-	for _, s := range holdScenarios() {
+	for _, s := range append(holdScenarios(), webScenarios()...) {
 		if strings.Count(text.String(), "`"+s.name()+"`") != 2 {
 			t.Errorf("the report does not say how %s started and decided", s.name())
 		}

@@ -18,6 +18,7 @@ type report struct {
 	Rounds  int            `json:"rounds"`
 	Results []result       `json:"results"`
 	Held    holdReport     `json:"held"`
+	Web     webReport      `json:"web"`
 	Parked  []parkedResult `json:"parked,omitempty"`
 	Goals   []verdict      `json:"goals"`
 }
@@ -85,6 +86,7 @@ func (r *report) markdown(w io.Writer) error {
 	r.comparison(out)
 	r.alone(out)
 	r.Held.markdown(out)
+	r.Web.markdown(out)
 	r.parked(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Bare SQL is no measure unless it leaves in the tables what our side does: as many rows in each table, and in each
+// column as many bytes, or the same words.
+func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		f := newField(t, on)
+		left := make(map[string][2][]string)
+		for _, side := range []string{sideOurs, sideBare} {
+			h, place, err := f.make(t.Context(), side)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var shapes [2][]string
+			if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+				t.Fatal(err)
+			}
+			shapes[0] = shape(t, on, place)
+			if _, err := h.decides(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			shapes[1] = shape(t, on, place)
+			left[side] = shapes
+			if err := h.close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, when := range []string{"while it waits", "when it is over"} {
+			if ours, bare := left[sideOurs][i], left[sideBare][i]; !slices.Equal(ours, bare) {
+				t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours, bare), without(bare, ours))
+			}
+		}
+	})
+}
+
+// without is the lines of a that are not in b.
+func without(a, b []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) }), "\n")
+}
+
+// shape describes all rows of a database, sorted, without what is different each time.
+func shape(t *testing.T, on ground, place string) []string {
+	t.Helper()
+	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
+	rows := shapes[on.name()](t.Context(), t, place)
+	for i, row := range rows {
+		rows[i] = each.ReplaceAllString(taken.ReplaceAllString(row, ""), "…")
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// taken is how long somebody took, if it was long enough to be told.
+var taken = regexp.MustCompile(`"latencyMs":\d+,`)
+
+// each is what is different each time: times, salts, digests and nonces, ids and keys.
+var each = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\b1\d{12}\b|"[A-Za-z0-9+/]{43}="|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[a-z]+_[0-9a-z]{20,}|\bkey-\d\b`)
+
+// notShaped is where an executor leaves what belongs to no run, when it is made.
+const notShaped = "once"
+
+func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string) {
+	db, err := openSQLite(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	list := func(text string) (lines []string) {
+		found, err := db.QueryContext(ctx, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for found.Next() {
+			var line string
+			if err := found.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, line)
+		}
+		if err := errors.Join(found.Err(), found.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	for _, table := range list(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> '` + notShaped + `'`) {
+		columns, err := (&sqliteGround{}).columns(ctx, db, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := []string{`''`}
+		for _, c := range columns {
+			// What is JSON counts as it is. Times are large numbers, and everything else that is a number is small.
+			parts = append(parts, fmt.Sprintf(`'%[1]s=' || CASE typeof(%[1]s)
+				WHEN 'blob' THEN CASE WHEN substr(%[1]s, 1, 2) = x'7b22' AND length(%[1]s) <> 32 THEN CAST(%[1]s AS TEXT) ELSE length(%[1]s) || ' bytes' END
+				WHEN 'integer' THEN CASE WHEN %[1]s > 1000000000 AND '%[1]s' <> 'timeout' THEN 'a time' ELSE %[1]s END ELSE coalesce(%[1]s, 'NULL') END`, c))
+		}
+		for _, row := range list(`SELECT ` + strings.Join(parts, ` || ' ' || `) + ` FROM ` + table) {
+			rows = append(rows, table+": "+row)
+		}
+	}
+	return rows
+}
+
+func postgresShape(on ground) func(context.Context, *testing.T, string) []string {
+	return func(ctx context.Context, t *testing.T, place string) (rows []string) {
+		conn, err := on.(postgresGround).superuser(ctx, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		list := func(text string) []string {
+			found, err := conn.Query(ctx, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := pgx.CollectRows(found, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lines
+		}
+		for _, table := range list(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'fermata' AND tablename <> '` + notShaped + `'`) {
+			// As JSON, bytes are text that begins with \x, and JSON in bytes with \x7b22; what is generated from others, a time or a running
+			// number is of no interest.
+			for _, row := range list(fmt.Sprintf(`
+SELECT (SELECT string_agg(key || '=' || CASE WHEN value LIKE '\\x7b22%%' AND length(value) <> 66 THEN convert_from(decode(substr(value, 3), 'hex'), 'UTF8')
+                                             WHEN value LIKE '\\x%%' THEN length(value) || ' digits'
+                                             WHEN value ~ '^\d{4}-\d\d-\d\dT' THEN 'a time' ELSE coalesce(value, 'NULL') END, ' ' ORDER BY key)
+        FROM jsonb_each_text(to_jsonb(r)) WHERE key NOT IN ('id', 'xid', 'checkpoint', 'ready_no') OR value LIKE '\\x%%')
+FROM fermata.%s AS r`, table)) {
+				rows = append(rows, table+": "+row)
+			}
+		}
+		return rows
+	}
+}
+
+// What bare SQL writes beside a run speaks of that run, not of the one that was taken down, and its log is a chain as ours is.
+func TestBare_SpeaksOfItsOwnRuns(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		f := newField(t, on)
+		h, place, err := f.make(t.Context(), sideBare)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.decides(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.close(); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := on.open(t.Context(), place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		run, err := kept.Get(t.Context(), benchAccount, "key-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []store.PaperKind{"run", store.RequestPaper, "vote"} {
+			if papers, err := kept.Papers(t.Context(), benchAccount, kind, store.PaperFilter{Run: run.ID}); err != nil || len(papers) != 1 {
+				t.Errorf("%d papers of kind %s, %v; want one", len(papers), kind, err)
+			}
+		}
+		lines, err := kept.AuditLines(t.Context(), benchAccount, 0, 0)
+		if err != nil || len(lines) != 4 {
+			t.Fatalf("%d lines, %v; want 4", len(lines), err)
+		}
+		head := chain.Head{}
+		for _, line := range lines {
+			if text := string(line.Raw); !strings.Contains(text, fmt.Sprintf(`"prev":"%x"`, head.Hash)) || !strings.Contains(text, run.ID) || strings.Contains(text, f.script.run) {
+				t.Errorf("line %d: %s", line.Seq, text)
+			}
+			head = chain.Head{Seq: line.Seq, Hash: chain.Hash(line.Raw)}
+		}
+		if end, err := kept.AuditHead(t.Context(), benchAccount); err != nil || end != head {
+			t.Errorf("the log ends with %v, %v; want %v", end, err, head)
+		}
+	})
+}

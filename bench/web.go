@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// The scenarios http/… do what hold/… does through the server: each caller has a connection to a server in a process of its own. Beside it,
+// in turns, the executor is called without it, and bare SQL. Then the server is asked for more than it can do, and event streams are opened.
+
+// webScenarios lists them in the order of the report.
+func webScenarios() (list []holdScenario) {
+	for _, ground := range []string{onSQLite, onPostgres} {
+		for _, callers := range []int{1, 4, 16} {
+			list = append(list, holdScenario{ground: ground, callers: callers, web: true})
+		}
+	}
+	return list
+}
+
+// webPlan says how carefully to measure.
+type webPlan struct {
+	holdPlan
+	// streams is how many are opened, overload how long the server is asked for too much.
+	streams  int
+	overload time.Duration
+}
+
+var (
+	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, overload: 10 * time.Second}
+	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, overload: 100 * time.Millisecond}
+)
+
+// webReport is what came of it.
+type webReport struct {
+	holdReport
+	Streams   []streamResult   `json:"streams,omitempty"`
+	Overloads []overloadResult `json:"overloads,omitempty"`
+}
+
+func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (found webReport, err error) {
+	p.web, p.langGraph = true, false
+	for _, on := range []string{onSQLite, onPostgres} {
+		var here []holdScenario
+		for _, s := range list {
+			if s.ground == on {
+				here = append(here, s)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		if err := p.measureOn(ctx, on, here, progress, &found); err != nil {
+			return found, fmt.Errorf("http/%s: %w", on, err)
+		}
+	}
+	return found, nil
+}
+
+func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *webReport) (err error) {
+	on, err := newGround(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	f, err := p.newField(ctx, on, progress, &found.holdReport)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	capacity := 0.0
+	for _, s := range list {
+		rows, err := f.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%d callers: %w", s.callers, err)
+		}
+		found.Rows = append(found.Rows, rows...)
+		capacity = max(capacity, rows[0].Sides[sideHTTP].Median)
+	}
+	client := f.holders[sideHTTP].(*crowd).keeper.(*webClient)
+	fmt.Fprintf(progress, "http/%s: %d event streams\n", name, p.streams)
+	streams, err := client.streams(ctx, name, p.streams)
+	if err != nil {
+		return err
+	}
+	found.Streams = append(found.Streams, streams)
+	fmt.Fprintf(progress, "http/%s: %d times %.0f starts a second\n", name, overloadBy, capacity)
+	found.Overloads = append(found.Overloads, client.overload(ctx, name, capacity, p.overload))
+	return nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/fermata-go/fermata"
+)
+
+// webClient is a crowd's keeper behind a server in a process of its own. Connections are kept open, as many as there are callers.
+type webClient struct {
+	child *child
+	url   string
+	key   string
+	text  string
+	http  *http.Client
+}
+
+// mostStreams is how many streams the server lets in.
+const mostStreams = 20_000
+
+func newWebClient(ctx context.Context, first childOrder) (*webClient, error) {
+	c, err := newChild(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.ask(childOrder{Serve: mostStreams})
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return &webClient{child: c, url: reply.URL, key: reply.Key, text: first.Text, http: newTransport(64)}, nil
+}
+
+// newTransport is a client with so many idle connections at most.
+func newTransport(idle int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idle, MaxIdleConns: idle, DisableCompression: true}}
+}
+
+func (c *webClient) close() error {
+	c.http.CloseIdleConnections()
+	return c.child.close()
+}
+
+// chat is the body of a request.
+type chat struct {
+	Graph    string          `json:"graphId,omitempty"`
+	StateKey string          `json:"stateKey"`
+	Input    json.RawMessage `json:"input,omitempty"`
+	ResumeID string          `json:"resumeId,omitempty"`
+	Value    json.RawMessage `json:"resumeValue,omitempty"`
+}
+
+func (c *webClient) start(ctx context.Context, key string) error {
+	return c.startWith(ctx, c.http, key)
+}
+
+func (c *webClient) startWith(ctx context.Context, client *http.Client, key string) error {
+	said, err := c.chat(ctx, client, chat{Graph: reviewGraph, StateKey: key, Input: json.RawMessage(reviewInput)})
+	if err != nil {
+		return err
+	}
+	var asked fermata.NeedsInput
+	for _, i := range said.Interrupts {
+		asked.Interrupts = append(asked.Interrupts, fermata.OpenInterrupt{Envelope: fermata.Envelope{Data: i.Data}})
+	}
+	return checkAsked(asked, c.text)
+}
+
+func (c *webClient) decide(ctx context.Context, key string) error {
+	said, err := c.chat(ctx, c.http, chat{StateKey: key, ResumeID: key, Value: json.RawMessage(`"` + reviewVerdict + `"`)})
+	if err != nil {
+		return err
+	}
+	if said.Status != "completed" {
+		return fmt.Errorf("the answer is %q", said.Status)
+	}
+	return checkPublished(fermata.Completed{Output: said.Output}, c.text)
+}
+
+// told is what of an answer is looked at.
+type told struct {
+	Status     string
+	Output     json.RawMessage
+	Interrupts []struct{ Data json.RawMessage }
+}
+
+// statusError is an answer that is none: a refusal, mostly.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("the server says %d: %s", e.status, e.body) }
+
+// refused reports whether the server had no room.
+func (e *statusError) refused() bool {
+	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
+}
+
+func (c *webClient) chat(ctx context.Context, client *http.Client, body chat) (said told, err error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return said, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/api/v1/ai/chat", bytes.NewReader(data))
+	if err != nil {
+		return said, err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return said, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return said, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return said, &statusError{response.StatusCode, string(answer)}
+	}
+	return said, json.Unmarshal(answer, &said)
+}

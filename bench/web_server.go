@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// serving is the server before an executor, as cmd/fermata has it: API keys, strict JSON, limits, audit, on a port of the loopback device.
+type serving struct {
+	*executing
+	http *http.Server
+}
+
+// plenty is a limit that nobody reaches. How many requests one principal may send is not asked here, and all come from one; what the server
+// does when it is asked for more than it can do is up to its other limits, which are the defaults.
+const plenty = 1_000_000_000
+
+// open begins to serve, and returns where, and the key to come in with.
+func (s *serving) open(ctx context.Context, streams int) (url, key string, err error) {
+	key, kept, err := server.NewKey(benchAccount, benchActor, server.Admin, time.Time{})
+	if err == nil {
+		err = s.store.AddCredential(ctx, kept)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	handler, err := server.New(server.Config{
+		Executor: s.executor, Auth: server.Keys(s.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Limits: server.Limits{Rate: plenty, Burst: plenty, Streams: streams},
+	})
+	if err != nil {
+		return "", "", err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	go s.http.Serve(listener) // it ends with close
+	return "http://" + listener.Addr().String(), key, nil
+}
+
+func (s *serving) close() error {
+	if s.http == nil {
+		return nil
+	}
+	if err := s.http.Close(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

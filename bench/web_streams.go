@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// streamResult is what idle event streams cost the server's process, in bytes.
+type streamResult struct {
+	Ground  string `json:"database"`
+	Streams int    `json:"streams"`
+	// Resident is the memory of the process, Heap what of it Go's heap and stacks have in use; without streams, and with all of them.
+	Resident [2]int64 `json:"resident"`
+	Heap     [2]int64 `json:"heap"`
+}
+
+// each is what one takes: the larger of the two growths.
+func (r streamResult) each() float64 {
+	return float64(max(r.Resident[1]-r.Resident[0], r.Heap[1]-r.Heap[0])) / float64(r.Streams)
+}
+
+// streamedRuns is how many runs the streams show, each the same number of times.
+const streamedRuns = 50
+
+// openers is how many streams are opened at the same time.
+const openers = 16
+
+// streams opens event streams of runs that wait, and reads each until it has told what the run came to. Then nothing happens on it.
+func (c *webClient) streams(ctx context.Context, ground string, count int) (r streamResult, err error) {
+	r = streamResult{Ground: ground, Streams: count}
+	for n := range streamedRuns {
+		if err := c.start(ctx, streamKey(n)); err != nil {
+			return r, err
+		}
+	}
+	c.http.CloseIdleConnections()
+	if r.Resident[0], r.Heap[0], err = c.memory(); err != nil {
+		return r, err
+	}
+	opened := make([]net.Conn, count)
+	defer func() {
+		for _, conn := range opened {
+			if conn != nil {
+				conn.Close()
+			}
+		}
+	}()
+	errs := make([]error, openers)
+	var all sync.WaitGroup
+	for i := range openers {
+		all.Go(func() {
+			for n := i; n < count && errs[i] == nil; n += openers {
+				opened[n], errs[i] = c.stream(ctx, streamKey(n%streamedRuns))
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return r, err
+	}
+	r.Resident[1], r.Heap[1], err = c.memory()
+	return r, err
+}
+
+func streamKey(n int) string { return fmt.Sprintf("stream-%d", n) }
+
+// memory is that of the server after a garbage collection.
+func (c *webClient) memory() (resident, heap int64, err error) {
+	reply, err := c.child.ask(childOrder{Collect: true})
+	return reply.Resident, reply.Heap, err
+}
+
+// stream opens one. It is no http.Response, so that ten thousand of them cost this side as little as possible.
+func (c *webClient) stream(ctx context.Context, key string) (_ net.Conn, err error) {
+	at, err := url.Parse(c.url)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(conn, "GET /api/v1/runs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", key, at.Host, c.key)
+	if err == nil {
+		err = untilOutcome(conn)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// untilOutcome reads a stream until it has told what the run came to.
+func untilOutcome(from io.Reader) error {
+	lines := bufio.NewReader(from)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(first, "HTTP/1.1 200 ") {
+		return fmt.Errorf("there is no stream: %s", strings.TrimSpace(first))
+	}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("the stream has ended: %w", err)
+		}
+		if strings.HasPrefix(line, "event: outcome") {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Ten requests at once are no load, but each of them goes all the way, and so does every stream.
+func TestWeb_StreamsAndOverloadComeOutRight(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		f := newField(t, on)
+		f.plan.web = true
+		h, _, err := f.make(t.Context(), sideHTTP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.close()
+		client := h.(*crowd).keeper.(*webClient)
+		streams, err := client.streams(t.Context(), on.name(), 20)
+		if err != nil || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
+			t.Errorf("streams: %+v, %v", streams, err)
+		}
+		over := client.overload(t.Context(), on.name(), 2, time.Second)
+		if over.Good != 10 || over.Refused != 0 || over.Failed != 0 || over.Lasted == 0 {
+			t.Errorf("overload: %+v; want ten that are done", over)
+		}
+	})
+}
+
+// Whoever is not let in is told so at once, and what was begun before goes on.
+func TestWebClient_TellsARefusalFromAFailure(t *testing.T) {
+	status := http.StatusServiceUnavailable
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, `{"status":"running","output":{"topic":"tea","verdict":"approve","status":"published"}}`)
+	}))
+	defer front.Close()
+	client := &webClient{url: front.URL, http: front.Client()}
+	for code, refused := range map[int]bool{429: true, 503: true, 202: false, 500: false, 401: false} {
+		status = code
+		for name, err := range map[string]error{"start": client.start(t.Context(), "k"), "decide": client.decide(t.Context(), "k")} {
+			said, ok := errors.AsType[*statusError](err)
+			if !ok || said.refused() != refused {
+				t.Errorf("%s, %d: %v", name, code, err)
+			}
+		}
+	}
+	status = http.StatusOK
+	if err := client.decide(t.Context(), "k"); err == nil {
+		t.Error("a run that is not over passed as decided")
+	}
+	if err := client.start(t.Context(), "k"); err == nil {
+		t.Error("a run that asks nothing passed as started")
+	}
+}
+
+func TestOverload_CountsWhatWasDone(t *testing.T) {
+	r := overloadResult{Capacity: 10}
+	for range 8 {
+		r.count(nil, time.Second)
+	}
+	r.count(&statusError{status: 503}, 9*time.Second)
+	r.count(&statusError{status: 500}, 9*time.Second)
+	r.count(io.ErrUnexpectedEOF, 9*time.Second)
+	if r.Good != 8 || r.Refused != 1 || r.Failed != 2 || r.Lasted != time.Second || r.goodput() != 0.8 {
+		t.Errorf("%+v, goodput %g", r, r.goodput())
+	}
+	if (overloadResult{}).goodput() != 0 {
+		t.Error("nothing done is something")
+	}
+}
+
+func TestStream_IsReadUntilItsOutcome(t *testing.T) {
+	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\nid: 1\nevent: created\ndata: {}\n\n"
+	for name, test := range map[string]struct {
+		text string
+		good bool
+	}{
+		"it waits":     {head + "event: outcome\ndata: {}\n\n", true},
+		"it was cut":   {head, false},
+		"it is closed": {"HTTP/1.1 503 Service Unavailable\r\n\r\nevent: outcome\n", false},
+		"nothing came": {"", false},
+	} {
+		if err := untilOutcome(strings.NewReader(test.text)); (err == nil) != test.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestJudge_WebGoals(t *testing.T) {
+	row := func(name string, act act, perSecond float64, p99 time.Duration) holdRow {
+		return holdRow{Name: name, Act: act, Sides: map[string]holdSide{
+			sideHTTP: {PerSecond: []float64{perSecond}, P99: float64(p99)}, sideBare: {PerSecond: []float64{100}},
+			sideOurs: {PerSecond: []float64{1000}}, // is of no account here
+		}}
+	}
+	report := webReport{
+		holdReport: holdReport{Rows: []holdRow{
+			row("http/sqlite/1", starting, 1, time.Hour), // only decisions are judged
+			row("http/sqlite/1", deciding, 40, 20*time.Millisecond),
+			row("http/sqlite/4", deciding, 39, 20*time.Millisecond+1),
+			{Name: "http/sqlite/16", Act: deciding},
+		}},
+		Streams: []streamResult{
+			{Ground: onSQLite, Streams: 10, Resident: [2]int64{kib, 401 * kib}},
+			{Ground: onPostgres, Streams: 10, Resident: [2]int64{kib, kib}, Heap: [2]int64{0, 401 * kib}},
+		},
+		Overloads: []overloadResult{
+			{Ground: onSQLite, Capacity: 10, Good: 8, Refused: 100, Lasted: time.Second},
+			{Ground: onPostgres, Capacity: 10, Good: 8, Failed: 1, Lasted: time.Second},
+		},
+	}
+	const goodput = "at least 80 % of the starts it can do when asked for 5 times as many, and nothing but refusals beside"
+	wantVerdicts(t, report.judge(false), map[string]string{
+		"http/sqlite/1, decide: at least 40 % of bare SQL":                "met",
+		"http/sqlite/1, decide: p99 at most 20 ms":                        "met",
+		"http/sqlite/4, decide: at least 40 % of bare SQL":                "**NOT met**",
+		"http/sqlite/4, decide: p99 at most 20 ms":                        "**NOT met**",
+		"http/sqlite/16, decide: at least 40 % of bare SQL":               "not judged",
+		"http/sqlite/16, decide: p99 at most 20 ms":                       "not judged",
+		"http/sqlite: at most 40 KiB for each of 10 idle event streams":   "met",
+		"http/postgres: at most 40 KiB for each of 10 idle event streams": "**NOT met**",
+		"http/sqlite: " + goodput:                                         "met",
+		"http/postgres: " + goodput:                                       "**NOT met**",
+	})
+	if verdicts := report.judge(false); len(verdicts) != 10 {
+		t.Errorf("%d verdicts, want 10: starts are not judged", len(verdicts))
+	}
+	report.Overloads[0].Good = 7
+	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**"})
+	if verdicts := report.judge(true); len(verdicts) != 0 {
+		t.Errorf("a quick run is judged: %v", verdicts)
+	}
+}

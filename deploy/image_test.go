@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -35,9 +36,9 @@ func TestImage_ProgramsAreStatic(t *testing.T) {
 }
 
 func TestImage_Healthcheck(t *testing.T) {
-	ready := true
+	var down atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if !ready {
+		if down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
@@ -47,7 +48,7 @@ func TestImage_Healthcheck(t *testing.T) {
 	if err := check(); err != nil {
 		t.Error("a server that is ready:", err)
 	}
-	ready = false
+	down.Store(true)
 	if check() == nil {
 		t.Error("one that is not passes")
 	}

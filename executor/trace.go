@@ -102,9 +102,11 @@ func (e *Executor) traceDecision(ctx context.Context, run store.Run, request Req
 			span.SetStatus(codes.Error, outcome)
 		}
 		span.SetAttributes(attribute.String("fermata.outcome", outcome))
-		if d, err := e.dossierOf(ctx, run.Account, run.ID); err == nil && span.IsRecording() {
-			for _, link := range linkTo(d.Trace, "start") {
-				span.AddLink(link)
+		if span.IsRecording() {
+			if d, err := e.dossierOf(ctx, run.Account, run.ID); err == nil {
+				for _, link := range linkTo(d.Trace, "start") {
+					span.AddLink(link)
+				}
 			}
 		}
 		span.End(trace.WithTimestamp(time.Now()))

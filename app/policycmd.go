@@ -258,16 +258,17 @@ func (c *policyExplain) offline() (policy.Decision, error) {
 	return decision, wrongFile(c.Input, err)
 }
 
-// recorded are the inputs of a file, one to a line; none if there is no file.
-func recorded(file string) (iter.Seq2[policy.Input, error], error) {
-	text := []byte(nil)
-	if file != "" {
-		var err error
-		if text, err = readFile(file); err != nil {
-			return nil, err
-		}
+// withRecorded hands on the inputs of a file, one to a line, as they are read; none if there is no file.
+func withRecorded(file string, use func(iter.Seq2[policy.Input, error]) error) error {
+	if file == "" {
+		return use(replay.Lines(strings.NewReader("")))
 	}
-	return replay.Lines(bytes.NewReader(text)), nil
+	opened, err := os.Open(file)
+	if err != nil {
+		return &fileError{err}
+	}
+	defer opened.Close()
+	return wrongFile(file, use(replay.Lines(opened)))
 }
 
 type policyDiff struct {
@@ -286,13 +287,13 @@ func (c *policyDiff) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := recorded(c.Inputs)
+	var report replay.Report
+	err = withRecorded(c.Inputs, func(inputs iter.Seq2[policy.Input, error]) (err error) {
+		report, err = replay.Diff(before, after, inputs)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	report, err := replay.Diff(before, after, inputs)
-	if err != nil {
-		return wrongFile(c.Inputs, err)
 	}
 	report.Rules, report.Differences = list(report.Rules), list(report.Differences)
 	var text strings.Builder
@@ -319,13 +320,13 @@ func (c *policySimulate) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := recorded(c.Inputs)
+	var summary replay.Summary
+	err = withRecorded(c.Inputs, func(inputs iter.Seq2[policy.Input, error]) (err error) {
+		summary, err = replay.Summarize(set, inputs)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	summary, err := replay.Summarize(set, inputs)
-	if err != nil {
-		return wrongFile(c.Inputs, err)
 	}
 	var text strings.Builder
 	if err := summary.Print(&text); err != nil {

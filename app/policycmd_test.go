@@ -51,6 +51,7 @@ func mailFiles(t *testing.T) {
 		"input.json":   "{\n  \"tool\": \"mail\",\n  \"args\": {\"to\": \"ann@example.org\"}\n}\n",
 		"inputs.jsonl": mailInput + "\n\n" + strings.Replace(mailInput, "ann@example.org", "ann@elsewhere.net", 1) + "\n",
 		"bad.jsonl":    mailInput + "\n{\"tool\":\"mail\",\"Tool\":\"mail\"}\n",
+		"twice.json":   `{"tool":"mail","Tool":"x"}`,
 		"good.yaml":    "cases:\n- {name: a letter, input: {tool: mail, args: {to: ann@example.org}}, want: ask}\n",
 		"wrong.yaml":   "cases:\n- {name: a letter, input: {tool: mail, args: {to: ann@example.org}}, want: allow}\n- {name: no letter, input: {tool: x}, want: deny}\n",
 		"groups.yaml":  "groups: {editors: [ann]}\n", "nobody.yaml": "groups: {editors: []}\n",
@@ -84,10 +85,12 @@ func TestPolicy_SaysWhatItFinds(t *testing.T) {
 		{"policy explain policy.yaml", exitUsage, "--tool"},
 		{"policy explain policy.yaml input.json --requester ann", exitUsage, "either"},
 		{"policy explain policy.yaml bad.jsonl", exitUsage, "bad.jsonl"},
+		{"policy explain policy.yaml twice.json", exitUsage, "twice.json"},
 		{"policy explain --tool mail --args {", exitUsage, "--args is no JSON"},
 
 		{"policy simulate policy.yaml --inputs inputs.jsonl", exitOK, "mail 1"},
 		{"policy simulate policy.yaml --inputs bad.jsonl", exitUsage, "line 2"},
+		{"policy simulate policy.yaml --inputs none.jsonl", exitUsage, "none.jsonl"},
 		{"policy simulate policy.yaml", exitUsage, "--inputs"},
 
 		{"policy diff policy.yaml policy.yaml", exitOK, "0 inputs, 0 decided differently"},

@@ -37,6 +37,22 @@ Example:
 
   fermata delegate int_… eve --reason "she knows the table"`,
 
+	"remember": `The same action with the same arguments, at the same place and for the same requester, is allowed without asking again. It needs a request that one person
+can decide, and rules that let it be remembered (remember_max).
+
+Examples:
+
+  fermata remember int_… --for 8h --uses 10
+  fermata remember int_… --for 8h --uses 10 --relax /path='{"op":"prefix","value":"s3://b/2026/"}'`,
+
+	"grants list": `Example:
+
+  fermata grants list`,
+
+	"grants revoke": `Example:
+
+  fermata grants revoke grt_…`,
+
 	"snooze": `Nobody is reminded or paged meanwhile; then the route begins anew. The deadline stays.
 
 Examples:

@@ -61,3 +61,23 @@ type Supposed struct {
 func (c *Client) ExplainPolicy(ctx context.Context, action Supposed) (decision json.RawMessage, err error) {
 	return decision, c.call(ctx, request{method: http.MethodPost, path: "/policies/explain", body: action}, &decision)
 }
+
+// Remember has a yes of the caller's remembered within bounds. Like an act it is tried once.
+func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
+	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms}, &made)
+	return made, err
+}
+
+// Grants lists what is remembered.
+func (c *Client) Grants(ctx context.Context) ([]api.Grant, error) {
+	var list struct {
+		Items []api.Grant `json:"items"`
+	}
+	err := c.call(ctx, request{path: "/grants"}, &list)
+	return list.Items, err
+}
+
+// Revoke takes a grant back. It may be repeated.
+func (c *Client) Revoke(ctx context.Context, grant string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: "/grants/" + segment(grant) + "/revoke"}, nil)
+}

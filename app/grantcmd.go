@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+type rememberCommand struct {
+	actFlags
+	For   time.Duration     `required:"" help:"For how long; the policy may allow less."`
+	Uses  int               `required:"" help:"How often it can be used."`
+	Relax map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
+}
+
+// Run has a yes remembered.
+func (c *rememberCommand) Run(ctx context.Context, p *program) error {
+	terms := api.Remember{Seconds: int64(c.For.Seconds()), Uses: c.Uses}
+	if terms.Seconds < 1 || terms.Uses < 1 {
+		return usage("--for and --uses: at least a second, and once")
+	}
+	if len(c.Relax) > 0 {
+		relax := make(map[string]json.RawMessage, len(c.Relax))
+		for pointer, text := range c.Relax {
+			if !json.Valid([]byte(text)) {
+				return usage("--relax: what stands behind %s is no JSON", pointer)
+			}
+			relax[pointer] = json.RawMessage(text)
+		}
+		data, err := json.Marshal(relax)
+		if err != nil {
+			return err
+		}
+		terms.Relax = data
+	}
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	made, err := to.Remember(ctx, c.ID, terms)
+	if err != nil {
+		return err
+	}
+	return p.print(made, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s, at most %d times until %s\n", made.ID, oneLine(made.Tool), made.MaxUses, made.Until.Format(time.RFC3339))
+	})
+}
+
+type grantsCommands struct {
+	List   grantsList   `cmd:"" default:"1" help:"List what is remembered."`
+	Revoke grantsRevoke `cmd:"" help:"Have people asked again."`
+}
+
+type grantsList struct{ remote }
+
+// Run lists what is remembered.
+func (c *grantsList) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	list, err := to.Grants(ctx)
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []api.Grant{}
+	}
+	return p.print(list, func(w io.Writer) {
+		for _, g := range list {
+			state := "until " + g.Until.Format(time.RFC3339)
+			if g.Revoked != nil {
+				state = "revoked " + g.Revoked.Format(time.RFC3339)
+			}
+			fmt.Fprintf(w, "%s  %s  by %s  used %d of %d  %s\n  %s\n", g.ID, oneLine(g.Tool), oneLine(g.By), g.Uses, g.MaxUses, state, oneLine(string(g.Args)))
+		}
+	})
+}
+
+type grantsRevoke struct {
+	remote
+	ID string `arg:"" help:"The id of the grant."`
+}
+
+// Run takes a grant back.
+func (c *grantsRevoke) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	if err := to.Revoke(ctx, c.ID); err != nil {
+		return err
+	}
+	return p.print(map[string]string{"revoked": c.ID}, func(w io.Writer) { fmt.Fprintln(w, "people are asked again") })
+}

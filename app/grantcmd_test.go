@@ -1,0 +1,34 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// A yes that needs two people each time cannot be remembered by one; and what is not there cannot be taken back.
+func TestGrants_SayWhyNot(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"remember", id, "--for", "1h", "--uses", "3"}, exitUsage, "has not approved it"},
+		{[]string{"remember", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least a second"},
+		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "no JSON"},
+		{[]string{"remember", id}, exitUsage, "--for"},
+		{[]string{"grants", "revoke", "grt_none"}, exitNotFound, "not_found"},
+	} {
+		if code, out, errOut := o.as("bob", c.args...); code != c.code || !strings.Contains(errOut, c.want) {
+			t.Errorf("fermata %q: %d, no %q in %s%s", c.args, code, c.want, out, errOut)
+		}
+	}
+	var list []api.Grant
+	if code, out, errOut := o.as("bob", "grants", "--json"); code != exitOK || json.Unmarshal([]byte(out), &list) != nil || len(list) != 0 {
+		t.Errorf("%d: %s%s", code, out, errOut)
+	}
+}

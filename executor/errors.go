@@ -79,6 +79,18 @@ var refusals = []struct {
 	{desk.ErrValue, audit.RefusedBadAnswer}, {desk.ErrText, audit.RefusedBadAnswer},
 }
 
+// deskError is the error of a code that was kept.
+func deskError(code string) error {
+	for _, err := range []error{
+		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrNotAllowed, desk.ErrNotYours, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
+	} {
+		if desk.Code(err) == code {
+			return err
+		}
+	}
+	return desk.ErrNotAllowed
+}
+
 // why is the word for it in the audit log.
 func (e *RefusedError) why() audit.Refusal {
 	if e.Err == nil {

@@ -143,6 +143,11 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word,
 		return err
 	}
 	change, err := desk.Apply(known.Request, w.act(request), env)
+	if _, over := errors.AsType[*desk.OverError](err); over {
+		// How it ended is the store's to say: it has one order for all, and keeps what it said. If it is not over there, we look again.
+		decision.Answers = append(decision.Answers, w.Answer)
+		return nil
+	}
 	if err != nil {
 		return refusal(w.asked, err)
 	}
@@ -246,8 +251,18 @@ func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
 // resumeName is the paper of a resume id.
 func resumeName(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
 
-func countedFacts(d store.Decision) []byte {
-	facts, _ := json.Marshal(map[string]string{"body": d.Body}) // a map of strings always has a JSON
+// resumeFacts is what a resume id was answered with, if that was no decision: it was counted, or refused.
+type resumeFacts struct {
+	Body      string       `json:"body"`
+	Interrupt string       `json:"interrupt,omitempty"`
+	Result    store.Result `json:"result,omitempty"`
+	Code      string       `json:"code,omitempty"` // why, in the desk's words
+}
+
+func countedFacts(d store.Decision) []byte { return factsOf(resumeFacts{Body: d.Body}) }
+
+func factsOf(f resumeFacts) []byte {
+	facts, _ := json.Marshal(f) // strings always have a JSON
 	return facts
 }
 
@@ -259,8 +274,16 @@ func (e *Executor) countedBefore(ctx context.Context, d store.Decision) error {
 		return nil
 	case err != nil:
 		return err
-	case string(paper.Facts) != string(countedFacts(d)):
+	}
+	var before resumeFacts
+	if err := json.Unmarshal(paper.Facts, &before); err != nil {
+		return err
+	}
+	switch {
+	case before.Body != d.Body:
 		return store.ErrReused
+	case before.Result != "":
+		return &RefusedError{Result: before.Result, Interrupt: before.Interrupt, Err: deskError(before.Code)}
 	}
 	return &countedError{paper.Run}
 }
@@ -302,6 +325,11 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, w
 	actor := audit.Actor{Principal: cmp.Or(request.Actor, "somebody"), Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
 	if err := c.line(actor, place, audit.Refused{Why: refused.why(), ResumeID: request.ResumeID}); err != nil {
 		return err
+	}
+	if refused.Err != nil { // the store has kept its own refusals
+		d := store.Decision{Actor: request.Actor, ResumeID: request.ResumeID}
+		facts := factsOf(resumeFacts{Body: bodyDigest(request), Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err)})
+		c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(d), Run: run.ID, Facts: facts})
 	}
 	return e.store.Amend(ctx, run.Account, c.Beside)
 }

@@ -229,7 +229,7 @@ func TestHostile_BrokenReadersLeaveNothingBehind(t *testing.T) {
 // until waits for something that has to happen by itself.
 func (s *site) until(what string, happened func() bool) {
 	s.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<20)
 			s.Fatalf("%s: not yet\n%s", what, buf[:runtime.Stack(buf, true)])

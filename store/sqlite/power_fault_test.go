@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/plugpull"
 )
 
-// Every operation on a file, in every call of the port and in Open, fails once. Then the call fails, or does what it should;
+// Operations on a file, in every call of the port and in Open, fail: each once in a soak, every second one else. Then the call fails, or does what it should;
 // nothing is done by halves, what was acknowledged stays, and the call comes through when it is repeated on the same store.
 func TestCrash_PowerFault_AnyOperationMayFail(t *testing.T) {
 	slowUnderRace(t)
@@ -61,7 +61,9 @@ func (f *faultyLife) live() {
 	defer func() { f.book.throwAway() }()
 	for n := range f.history.steps {
 		f.before, f.opened = f.everything(), f.book.Store != nil
-		for at := 1; f.try(n, at); at++ {
+		// In a soak each operation fails once; else every second one, those in between in the next step.
+		stride := soaked(2, 1)
+		for at := 1 + n%stride; f.try(n, at); at += stride {
 		}
 		f.pull(n+1, 1) // syncs have failed by now, and came through when they were repeated
 	}

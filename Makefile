@@ -130,11 +130,11 @@ need-redis:
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-tools
 
-# The TypeScript client is tested from Node, and the README by a newcomer who has curl and git.
+# The TypeScript client is tested from Node, the README by a newcomer who has curl and git, the audit log by hand with jq and openssl.
 need-node:
-	@missing=; for file in node npm curl git; do command -v $$file >/dev/null || missing="$$missing $$file"; done; \
+	@missing=; for file in node npm curl git jq openssl; do command -v $$file >/dev/null || missing="$$missing $$file"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	command -v apt-get >/dev/null || { echo "the tests need$$missing: install them"; exit 1; }; \
-	echo "installing Node, npm, curl and git for the tests"; \
+	echo "installing Node, npm, curl, git, jq and openssl for the tests"; \
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
-	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm curl git ca-certificates
+	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm curl git jq openssl ca-certificates

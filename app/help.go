@@ -58,7 +58,7 @@ var details = map[string]string{
 Examples:
 
   fermata demo
-  fermata demo --data /tmp/demo --addr 127.0.0.1:0 --json`,
+  fermata demo --data demo-data --addr 127.0.0.1:0 --json`,
 
 	"serve": `The settings come from a file, the environment and the command line; the later counts. It ends on SIGINT and SIGTERM, after what is under way.
 

@@ -94,6 +94,8 @@ func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
 		return b.sql.decide(ctx, p, one.decision)
 	case claims:
 		return b.sql.claim(ctx, p, one.claim)
+	case amends:
+		return errors.New("the script amends a paper on its own: bare SQL has to learn that first")
 	}
 	return fmt.Errorf("bare SQL does not know the step %T", one)
 }

@@ -82,6 +82,7 @@ func takeDown(ctx context.Context, on ground, sealer executor.Box, text string) 
 			if len(one.rest.Open) == 1 {
 				s.interrupt = one.rest.Open[0].ID
 			}
+		case saves, decides, claims, amends: // They name no more than these two did.
 		}
 	}
 	if s.run == "" || s.interrupt == "" {

@@ -37,6 +37,10 @@ type AuditLog interface {
 	// AuditHead returns the end of an account's chain; the zero Head if it has no lines.
 	AuditHead(ctx context.Context, account string) (chain.Head, error)
 
+	// AuditAccounts returns the accounts that have a line, in an order of the store's own, and where to go on, or "" at the end. after is "" at
+	// the beginning; limit is 1000 at most, and 0 is 1000.
+	AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error)
+
 	// AuditLines returns the lines behind a number, in order; limit is 1000 at most, and 0 is 1000.
 	AuditLines(ctx context.Context, account string, after int64, limit int) ([]AuditLine, error)
 }

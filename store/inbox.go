@@ -15,6 +15,17 @@ type Inbox interface {
 
 	// Pending counts the interrupts of an account that are open, but no further than to limit.
 	Pending(ctx context.Context, account string, limit int) (int, error)
+
+	// Waits counts the interrupts of all accounts that are open by their kinds, in the order of those; but no more than the limit, those that
+	// have waited longest.
+	Waits(ctx context.Context, limit int) ([]Wait, error)
+}
+
+// Wait is how many open interrupts of a kind there are, and since when the oldest of them waits.
+type Wait struct {
+	Kind   string
+	Count  int64
+	Oldest time.Time
 }
 
 // Asked is an interrupt, and the run that asks.

@@ -177,6 +177,19 @@ func (r *Runs) AuditHead(ctx context.Context, account string) (chain.Head, error
 	})
 }
 
+// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+func (r *Runs) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
+	accounts, err = do(ctx, r, func(b *book, _ time.Time) ([]string, error) {
+		all := slices.Sorted(maps.Keys(b.audit))
+		first, _ := slices.BinarySearch(all, after)
+		return all[first:min(len(all), first+page(limit, 1000))], nil
+	})
+	if len(accounts) == page(limit, 1000) {
+		next = accounts[len(accounts)-1] + "\x00"
+	}
+	return accounts, next, err
+}
+
 // AuditLines returns lines of an account's chain; see [store.AuditLog].
 func (r *Runs) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
 	return do(ctx, r, func(b *book, _ time.Time) ([]store.AuditLine, error) {

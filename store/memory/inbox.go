@@ -56,3 +56,28 @@ func (b *book) inbox(account string, wanted func(*store.Interrupt) bool) []store
 	})
 	return all
 }
+
+// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+func (r *Runs) Waits(ctx context.Context, limit int) ([]store.Wait, error) {
+	return do(ctx, r, func(b *book, _ time.Time) ([]store.Wait, error) {
+		var open []*store.Interrupt
+		for _, run := range b.runs {
+			for _, i := range run.asked {
+				if i.State == store.Pending {
+					open = append(open, i)
+				}
+			}
+		}
+		slices.SortFunc(open, func(a, b *store.Interrupt) int { return a.Created.Compare(b.Created) })
+		var waits []store.Wait
+		for _, i := range open[:min(len(open), max(limit, 0))] {
+			at := slices.IndexFunc(waits, func(w store.Wait) bool { return w.Kind == i.Kind })
+			if at < 0 {
+				at, waits = len(waits), append(waits, store.Wait{Kind: i.Kind, Oldest: i.Created})
+			}
+			waits[at].Count++
+		}
+		slices.SortFunc(waits, func(a, b store.Wait) int { return cmp.Compare(a.Kind, b.Kind) })
+		return waits, nil
+	})
+}

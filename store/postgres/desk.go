@@ -3,6 +3,8 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -58,8 +60,10 @@ LEFT JOIN interrupts AS i ON i.key = sha256(sha256(p.account) || sha256(p.id)) A
 WHERE p.kind = $1 AND p.next_at <= statement_timestamp() AND (p.kind <> 'request'::bytea OR i.state = 'pending')
 ORDER BY p.next_at, p.account, p.id LIMIT $2`
 
-	auditHeadSQL  = `SELECT seq, hash FROM audit_heads WHERE key = sha256($1) AND account = $1`
-	auditLinesSQL = `SELECT seq, raw FROM audit WHERE key = sha256($1) AND account = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+	auditHeadSQL = `SELECT seq, hash FROM audit_heads WHERE key = sha256($1) AND account = $1`
+	// auditAccountsSQL is in the order of their hashes: accounts may be longer than what fits into an index.
+	auditAccountsSQL = `SELECT account FROM audit_heads WHERE key > $1 AND seq > 0 ORDER BY key LIMIT $2`
+	auditLinesSQL    = `SELECT seq, raw FROM audit WHERE key = sha256($1) AND account = $1 AND seq > $2 ORDER BY seq LIMIT $3`
 )
 
 func paperDest(p *store.Paper) []any {
@@ -188,6 +192,27 @@ func (s *Store) AuditHead(ctx context.Context, account string) (head chain.Head,
 	}
 	copy(head.Hash[:], hash)
 	return head, nil
+}
+
+// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
+	behind, err := hex.DecodeString(after)
+	if err != nil {
+		return nil, "", store.ErrKey
+	}
+	var t turn
+	list(&t, &accounts, func(rows pgx.CollectableRow) (account string, err error) {
+		err = rows.Scan(name{&account})
+		return account, err
+	}, auditAccountsSQL, behind, page(limit, 1000))
+	if err := s.look(ctx, "list the audit logs of", &t); err != nil {
+		return nil, "", err
+	}
+	if len(accounts) == page(limit, 1000) {
+		key := sha256.Sum256([]byte(accounts[len(accounts)-1]))
+		next = hex.EncodeToString(key[:])
+	}
+	return accounts, next, nil
 }
 
 // AuditLines returns lines of an account's chain; see [store.AuditLog].

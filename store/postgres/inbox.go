@@ -30,6 +30,11 @@ WHERE i.key = ` + thisKey + ` AND i.account = $1`
 
 	countPendingSQL = `
 SELECT count(*) FROM (SELECT FROM interrupts AS i WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.state = 'pending' LIMIT $2) AS open_ones`
+
+	waitsSQL = `
+SELECT kind, count(*), min(created_at) FROM (
+    SELECT kind, created_at FROM interrupts WHERE state = 'pending' AND created_at > '-infinity' ORDER BY created_at LIMIT $1
+) AS oldest GROUP BY kind ORDER BY kind`
 )
 
 func scanAsked(rows pgx.CollectableRow) (a store.Asked, err error) {
@@ -81,4 +86,14 @@ func (s *Store) Pending(ctx context.Context, account string, limit int) (count i
 	found := false
 	t.find(&found, []any{&count}, countPendingSQL, account, limit)
 	return count, s.look(ctx, "count what is asked in", &t)
+}
+
+// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+func (s *Store) Waits(ctx context.Context, limit int) (waits []store.Wait, err error) {
+	var t turn
+	list(&t, &waits, func(rows pgx.CollectableRow) (w store.Wait, err error) {
+		err = rows.Scan(name{&w.Kind}, &w.Count, moment{&w.Oldest})
+		return w, err
+	}, waitsSQL, max(limit, 0))
+	return waits, s.look(ctx, "count what waits in", &t)
 }

@@ -56,8 +56,8 @@ var byConstraints = map[string]string{
 	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,
 }
 
-// inOrder are scans without a condition: they take the first row of an index that holds nothing but what is wanted.
-var inOrder = map[string]string{"nextRunSQL": "runs_ready"}
+// inOrder are scans without a condition: they take the first rows of an index that holds nothing but what is wanted.
+var inOrder = map[string]string{"nextRunSQL": "runs_ready", "waitsSQL": "interrupts_waiting"}
 
 // narrow is what a scan of an index has to ask for besides the run or the account, which may be long or big; wholeRun are those that want
 // everything of a run.

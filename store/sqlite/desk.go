@@ -50,7 +50,13 @@ UPDATE papers SET revision = revision + 1, next_at = NULL, updated_at = ?3 WHERE
 
 	moveDeadlineSQL = `UPDATE interrupts SET deadline = ?3 WHERE account = ?1 AND id = ?2 AND state = 'pending'`
 
-	auditHeadSQL  = `SELECT seq, hash FROM audit WHERE account = ?1 ORDER BY seq DESC LIMIT 1`
+	auditHeadSQL = `SELECT seq, hash FROM audit WHERE account = ?1 ORDER BY seq DESC LIMIT 1`
+	// auditAccountsSQL goes from one account to the next, past all that it has.
+	auditAccountsSQL = `
+WITH RECURSIVE found (account) AS (
+    SELECT min(account) FROM audit WHERE account >= ?1
+    UNION ALL SELECT (SELECT min(a.account) FROM audit AS a WHERE a.account > found.account) FROM found WHERE found.account IS NOT NULL
+) SELECT account FROM found WHERE account IS NOT NULL LIMIT ?2`
 	auditLinesSQL = `SELECT seq, raw FROM audit WHERE account = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3`
 	recordLineSQL = `INSERT INTO audit (account, seq, raw, hash) VALUES (?1, ?2, ?3, ?4)`
 
@@ -246,6 +252,21 @@ func (s *Store) AuditHead(ctx context.Context, account string) (chain.Head, erro
 		return chain.Head{}, s.fail(ctx, "look up the audit log of", err)
 	}
 	return head, nil
+}
+
+// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
+	accounts, err = list(ctx, s.look(), func(row scanner) (account string, err error) {
+		err = row.Scan(&account)
+		return account, err
+	}, auditAccountsSQL, after, page(limit, 1000))
+	if err != nil {
+		return nil, "", s.fail(ctx, "list the audit logs of", err)
+	}
+	if len(accounts) == page(limit, 1000) {
+		next = accounts[len(accounts)-1] + "\x00" // nothing is between the two
+	}
+	return accounts, next, nil
 }
 
 // AuditLines returns lines of an account's chain; see [store.AuditLog].

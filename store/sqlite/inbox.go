@@ -28,6 +28,11 @@ SELECT ` + askedColumns + ` FROM interrupts AS i ` + ofTheirRuns + ` WHERE i.acc
 
 	countPendingSQL = `
 SELECT count(*) FROM (SELECT 1 FROM interrupts INDEXED BY interrupts_pending WHERE account = ?1 AND state = 'pending' LIMIT ?2)`
+
+	waitsSQL = `
+SELECT kind, count(*), min(created_at) FROM (
+    SELECT kind, created_at FROM interrupts INDEXED BY interrupts_waiting WHERE state = 'pending' ORDER BY created_at LIMIT ?1
+) GROUP BY kind ORDER BY kind`
 )
 
 func scanAsked(row scanner) (a store.Asked, err error) {
@@ -79,4 +84,16 @@ func (s *Store) Pending(ctx context.Context, account string, limit int) (count i
 		return 0, s.fail(ctx, "count what is asked in", err)
 	}
 	return count, nil
+}
+
+// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+func (s *Store) Waits(ctx context.Context, limit int) ([]store.Wait, error) {
+	waits, err := list(ctx, s.look(), func(row scanner) (w store.Wait, err error) {
+		err = row.Scan(&w.Kind, &w.Count, moment{&w.Oldest})
+		return w, err
+	}, waitsSQL, max(limit, 0))
+	if err != nil {
+		return nil, s.fail(ctx, "count what waits in", err)
+	}
+	return waits, nil
 }

@@ -60,6 +60,8 @@ func TestPlans_NoStatementReadsAnAccount(t *testing.T) {
 var mayRead = map[string]string{
 	auditHeadSQL:     "it takes the last line of a log, and stops",
 	countPendingSQL:  "it stops at a limit",
+	waitsSQL:         "it sorts what it counts, which stops at a limit",
+	auditAccountsSQL: "it searches once for each account that it returns",
 	credentialsOfSQL: "an account has a few of them, and shows them all",
 }
 

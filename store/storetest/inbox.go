@@ -72,6 +72,30 @@ func testQuestion(t *testing.T, h *house) {
 	}
 }
 
+// testWaits counts what waits in all accounts, by kind, the oldest first.
+func testWaits(t *testing.T, h *house) {
+	waits := func(limit int) (all []store.Wait) {
+		all, err := h.store.Waits(h.ctx(), limit)
+		h.must(err)
+		return all
+	}
+	if got := waits(10); len(got) != 0 {
+		t.Errorf("nothing is asked, and %v waits", got)
+	}
+	h.waiting("r1", "a", "b")
+	first := h.interrupt("r1", "a").Created
+	h.waiting("r2", "c")
+	h.waiting("r3", "d")
+	h.gets(approve("r1", "1", "b"), store.Accepted)
+	_, err := h.store.Cancel(h.ctx(), "acme", "key-r3", store.Cancelled, store.Beside{})
+	h.must(err)
+	for limit, count := range map[int]int64{1: 1, 2: 2, 100: 2} {
+		if diff := cmp.Diff([]store.Wait{{Kind: h.interrupt("r1", "a").Kind, Count: count, Oldest: first}}, waits(limit)); diff != "" {
+			t.Errorf("of %d: %s", limit, diff)
+		}
+	}
+}
+
 func testCredentials(t *testing.T, h *house) {
 	s := h.store
 	expires := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)

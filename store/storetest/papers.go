@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -407,6 +408,19 @@ func testI8Papers(t *testing.T, h *house) {
 	}
 	if lines, err = h.store.AuditLines(h.ctx(), "nobody", 0, 0); err != nil || len(lines) > 0 {
 		t.Error(lines, err)
+	}
+	h.must(h.store.Amend(h.ctx(), "silent", store.Beside{Papers: []store.PaperChange{{Kind: "note", ID: "n"}}}))
+	for limit := range 3 {
+		var accounts []string
+		for after, more := "", true; more; more = after != "" {
+			page, next, err := h.store.AuditAccounts(h.ctx(), after, limit)
+			h.must(err)
+			accounts, after = append(accounts, page...), next
+		}
+		slices.Sort(accounts)
+		if !slices.Equal(accounts, []string{"acme", "other"}) {
+			t.Errorf("in pages of %d, logs are kept for %q", limit, accounts)
+		}
 	}
 	if head, err := h.store.AuditHead(h.ctx(), "nobody"); err != nil || head != (chain.Head{}) {
 		t.Error(head, err)

@@ -4,6 +4,8 @@
 CREATE INDEX interrupts_asked ON interrupts (sha256(account), created_at);
 -- Open ones are few among many.
 CREATE INDEX interrupts_pending ON interrupts (sha256(account), created_at) WHERE state = 'pending';
+-- The condition on the time holds always. It keeps the planner from taking this index for what asks for one account.
+CREATE INDEX interrupts_waiting ON interrupts (created_at) WHERE state = 'pending' AND created_at > '-infinity';
 
 CREATE TABLE credentials (
     id         bytea       PRIMARY KEY CHECK (octet_length(id) BETWEEN 1 AND 1024),

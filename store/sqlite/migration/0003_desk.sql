@@ -3,6 +3,7 @@
 CREATE INDEX interrupts_asked ON interrupts (account, created_at, id);
 -- Open ones are few among many.
 CREATE INDEX interrupts_pending ON interrupts (account, created_at, id) WHERE state = 'pending';
+CREATE INDEX interrupts_waiting ON interrupts (created_at) WHERE state = 'pending';
 
 CREATE TABLE credentials (
     id         BLOB    PRIMARY KEY CHECK (length(id) > 0),

@@ -37,6 +37,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 
 		{"Asked_TheOldestFirstInPages", testAsked},
 		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
+		{"Waits_AreCountedByKindInAllAccounts", testWaits},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
 
 		{"Papers_AreMadeAndChangedByRevision", testPapers},

@@ -233,7 +233,7 @@ func (d *draft) tell(kind NoticeKind, about What, targets []string) {
 		Key: changeKey(d.r.ID, rev, kind, about), Request: d.r.ID, Rev: rev, Kind: kind, Targets: targets, Epoch: d.r.Place.Epoch, About: about,
 	}
 	if kind == Resolve {
-		n.Incident = d.r.ID
+		n.Incident = d.r.incident()
 	}
 	d.notices = append(d.notices, n)
 }
@@ -252,19 +252,19 @@ func (d *draft) end(f Final) {
 
 func (d *draft) requester() []string { return d.r.resolve([]string{TargetRequester}, d.now) }
 
-// The most that people can add to a document.
-const (
-	maxText  = 4000 // characters
-	maxItems = 200
-)
+// MaxText is how many characters somebody may write at once.
+const MaxText = 4000
+
+// maxItems is the most that people can add to a list of a document.
+const maxItems = 200
 
 // text checks what somebody wrote.
 func (d *draft) text(s string, needed bool) error {
 	if !utf8.ValidString(s) {
 		return d.refuse(ErrText, "it is no text")
 	}
-	if n := utf8.RuneCountInString(s); n > maxText || needed && n == 0 {
-		return d.refuse(ErrText, fmt.Sprintf("%d characters are not in 1 to %d", n, maxText))
+	if n := utf8.RuneCountInString(s); n > MaxText || needed && n == 0 {
+		return d.refuse(ErrText, fmt.Sprintf("%d characters are not in 1 to %d", n, MaxText))
 	}
 	return nil
 }

@@ -319,6 +319,39 @@ func TestDeadline_FromDeliveryWithACap(t *testing.T) {
 	deadline(30 * hour)
 }
 
+// A pager knows a page and its all-clear by the incident. That of a question that is asked again is another one: an all-clear that comes late must
+// not silence the new page.
+func TestIncident_IsThatOfOneAsking(t *testing.T) {
+	incident := func(asked time.Time) string {
+		w := open(t, action())
+		w.now = asked
+		change, err := desk.New(action(), w.env())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.take(change)
+		w.now = asked.Add(3 * hour)
+		w.do(desk.Tick{})
+		w.do(desk.Approve{From: w.by("ann")})
+		named := make(map[string][]desk.NoticeKind)
+		for _, n := range w.notices {
+			if n.Kind == desk.Page || n.Kind == desk.Resolve {
+				named[n.Incident] = append(named[n.Incident], n.Kind)
+			}
+		}
+		for name, kinds := range named {
+			if len(named) == 1 && fmt.Sprint(kinds) == "[page resolve]" {
+				return name
+			}
+		}
+		t.Fatalf("the incidents are %v", named)
+		return ""
+	}
+	if first, again := incident(start), incident(start.Add(time.Minute)); first == again {
+		t.Errorf("both are %s", first)
+	}
+}
+
 func TestOutage_GivesPeopleTime(t *testing.T) {
 	w := open(t, action())
 	w.at(20 * hour)

@@ -251,6 +251,29 @@ func TestEscape_NeedsNoQuorum(t *testing.T) {
 	w.ended(desk.Escaped, "rita")
 }
 
+// A task can be given up where it wants to do something, too, unless that is forbidden.
+func TestEscape_OfAnActionUnlessItIsForbidden(t *testing.T) {
+	w := open(t, needing(group(3, "group:dba")))
+	w.do(desk.Escape{From: w.by("ann"), Reason: "never mind"})
+	w.ended(desk.Escaped, "ann")
+	ask := action()
+	ask.Need.Verbs = []desk.Verb{desk.VerbApprove, desk.VerbReject}
+	w = open(t, ask)
+	w.refused("not_allowed", desk.Escape{From: w.by("ann")})
+}
+
+// Everybody who wrote a part of it is an author, not only the first.
+func TestExclude_EachOfTheAuthors(t *testing.T) {
+	ask := action()
+	ask.Asked.Authors = []string{"ann", "bob"}
+	w := open(t, ask)
+	for _, author := range []string{"arno", "ann", "bob"} {
+		w.refused("excluded", desk.Approve{From: w.by(author)})
+	}
+	w.do(desk.Approve{From: w.by("cleo")})
+	w.ended(desk.Approved, "cleo")
+}
+
 func TestTexts_AreLimited(t *testing.T) {
 	w := open(t, action())
 	w.refused("bad_text", desk.Comment{From: w.by("ann")})

@@ -10,7 +10,8 @@ import (
 )
 
 // Join makes one route of several, for a request that more than one rule sends on its way: everybody is told whom any of them
-// tells, and the earliest end counts. Routes with different regions or clocks cannot be joined.
+// tells, and the earliest end counts. Routes with different regions or clocks cannot be joined. Whether somebody is always told in time was
+// found out when the routes were loaded, see [Route.Check]: it takes too long for every request.
 func Join(routes ...Route) (Route, error) {
 	if len(routes) == 0 {
 		return DefaultRoute(), nil
@@ -20,7 +21,7 @@ func Join(routes ...Route) (Route, error) {
 	var names, versions []string
 	end := Step{At: 1<<63 - 1}
 	for _, r := range routes {
-		if err := r.Check(); err != nil {
+		if err := errors.Join(r.check().errs...); err != nil {
 			return Route{}, err
 		}
 		if err := joined.joins(r); err != nil {
@@ -44,7 +45,7 @@ func Join(routes ...Route) (Route, error) {
 	joined.Steps = slices.DeleteFunc(joined.Steps, func(s Step) bool { return s.At >= end.At })
 	slices.SortStableFunc(joined.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	joined.Steps = append(joined.Steps, end)
-	return joined, joined.Check()
+	return joined, errors.Join(joined.check().errs...)
 }
 
 // errApart says that routes cannot be joined.

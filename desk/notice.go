@@ -7,7 +7,7 @@ import (
 
 // Notice is something that people are to be told. It never carries what was asked or said: whoever tells it reads the request.
 type Notice struct {
-	// Key is the same for the same notice, and for no other: a second one with it is not sent.
+	// Key is the same for the same notice, and for no other of the account: a second one with it is not sent. Whoever can be told twice goes by it.
 	Key     string     `json:"key"`
 	Request string     `json:"request"`
 	Rev     int64      `json:"rev"`
@@ -18,7 +18,8 @@ type Notice struct {
 	Step int `json:"step,omitempty"`
 	// Epoch is how often the route was begun.
 	Epoch int `json:"epoch"`
-	// Incident names what is paged for, and what is resolved. Severity goes with a page.
+	// Incident names what is paged for, and what is resolved: all pages of a request and their all-clear have the same. A question that is
+	// asked again has another, so that an all-clear which comes late does not silence the new page. Severity goes with a page.
 	Incident string `json:"incident,omitempty"`
 	Severity string `json:"severity,omitempty"`
 	// About is what has happened.
@@ -37,6 +38,11 @@ const (
 	Rerender      NoticeKind = "rerender"       // every copy that was posted is out of date
 	TellRequester NoticeKind = "tell-requester" // the run, or on whose behalf it asks
 )
+
+// incident is that of a request, which may be asked again under its id.
+func (r Request) incident() string {
+	return fmt.Sprintf("%s/%d", url.PathEscape(r.ID), r.Created.UnixNano())
+}
 
 // stepKey keeps a step of an epoch from being told twice.
 func stepKey(id string, epoch, step int) string {

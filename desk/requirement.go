@@ -80,8 +80,9 @@ type Duty string
 
 // The duties that can be kept apart from deciding.
 const (
-	Requester  Duty = "requester"   // on whose behalf the run asks
-	Author     Duty = "author"      // who wrote what is to be done
+	Requester Duty = "requester" // on whose behalf the run asks
+	// Author is who had a hand in what is to be done: see [Asked.Authors].
+	Author     Duty = "author"
 	LastEditor Duty = "last_editor" // who changed the arguments last: cannot approve, but can still reject
 	// PriorApprover is who approved something before in the same run.
 	PriorApprover Duty = "prior_approver"
@@ -129,9 +130,9 @@ const (
 )
 
 var (
-	actionVerbs   = []Verb{VerbApprove, VerbEdit, VerbReject, VerbAsk, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate}
+	actionVerbs   = []Verb{VerbApprove, VerbEdit, VerbReject, VerbAsk, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbEscape}
 	questionVerbs = []Verb{VerbRespond, VerbAsk, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbEscape}
-	allVerbs      = append(slices.Clone(actionVerbs), VerbRespond, VerbEscape)
+	allVerbs      = append(slices.Clone(actionVerbs), VerbRespond)
 )
 
 // The most that a requirement may ask for.

@@ -85,7 +85,7 @@ func TestTable_EveryActInEverySituation(t *testing.T) {
 		for i, column := range columns {
 			t.Run(cells[0]+" when "+column, func(t *testing.T) {
 				ask := action()
-				if cells[0] == "respond" || cells[0] == "escape" {
+				if cells[0] == "respond" {
 					ask = question()
 				}
 				w := open(t, ask)
@@ -140,7 +140,7 @@ func TestWho_EveryActByThoseWhoMayNot(t *testing.T) {
 			}
 			t.Run(name+" "+row, func(t *testing.T) {
 				ask := action()
-				if row == "respond" || row == "escape" {
+				if row == "respond" {
 					ask = question()
 				}
 				w := open(t, ask)

@@ -80,7 +80,8 @@ type Runs interface {
 
 	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it. beside, if it is not
 	// nil, says what is written with each: it gets the interrupt and its request, if it has one, and must not use the store. An
-	// interrupt whose papers are stale is left for the next call.
+	// interrupt whose papers are stale is left for the next call. One whose request is changed with a deadline is put off: it stays
+	// pending until then, and is not among those that are returned.
 	Expire(ctx context.Context, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
@@ -92,6 +93,16 @@ type Runs interface {
 
 	// Now is the time of the store's clock, by which leases and deadlines are judged.
 	Now(ctx context.Context) (time.Time, error)
+}
+
+// PutsOff reports whether what is written beside an expiry puts it off: it changes the request, and says when that is over.
+func (b Beside) PutsOff(interrupt string) bool {
+	for _, p := range b.Papers {
+		if p.Kind == RequestPaper && p.ID == interrupt {
+			return !p.Deadline.IsZero()
+		}
+	}
+	return false
 }
 
 // Status is where a run stands. The zero value is none.

@@ -350,6 +350,10 @@ func (b *book) expire(now time.Time, limit int, with func(store.Interrupt, *stor
 			if write, err = b.beside(now, i.Account, beside); err != nil {
 				continue
 			}
+			if beside.PutsOff(i.ID) {
+				write()
+				continue
+			}
 		}
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, "clock", now
 		write()

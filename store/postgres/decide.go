@@ -98,6 +98,13 @@ changed AS (
     FROM changed AS r CROSS JOIN expired AS i ORDER BY i.deadline, i.place
 )
 SELECT ` + interruptColumns + ` FROM expired AS i`
+
+	// putOffSQL lets what goes with it be written, and with that the deadline move, under the condition under which it would expire.
+	putOffSQL = `
+WITH ` + clock + `
+SELECT ` + changeIsMade + ` FROM clock CROSS JOIN interrupts AS i
+WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
+  AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= clock.now`
 )
 
 // theClock is who decided what was over its deadline.
@@ -198,17 +205,12 @@ func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interru
 		return nil, err
 	}
 	for _, i := range due {
-		var t turn
-		var done []store.Interrupt
-		locked := false
-		t.lock(&locked, lockDueSQL, i.Account, i.Run)
-		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock)
+		var with store.Beside
 		if beside != nil {
-			err = t.beside(i.Account, beside(i.Interrupt, i.request()))
+			with = beside(i.Interrupt, i.request())
 		}
-		if err == nil {
-			err = s.do(ctx, op, &t)
-		}
+		var done []store.Interrupt
+		done, err = s.expire(ctx, op, i.Interrupt, with)
 		if errors.Is(err, store.ErrStale) { // somebody was at it; the next look will find it, if it is still due
 			err = nil
 			continue
@@ -223,6 +225,23 @@ func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interru
 	}
 	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
 	return expired, err
+}
+
+// expire decides one interrupt, or puts it off.
+func (s *Store) expire(ctx context.Context, op string, i store.Interrupt, with store.Beside) (done []store.Interrupt, err error) {
+	var t turn
+	locked, due := false, false
+	var made string
+	t.lock(&locked, lockDueSQL, i.Account, i.Run)
+	if with.PutsOff(i.ID) {
+		t.find(&due, []any{&made}, putOffSQL, i.Account, i.ID)
+	} else {
+		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock)
+	}
+	if err := t.beside(i.Account, with); err != nil {
+		return nil, err
+	}
+	return done, s.do(ctx, op, &t)
 }
 
 // dueInterrupt is one that is over its deadline, with its request, if it has one.

@@ -182,7 +182,7 @@ func (t turn) expire(ctx context.Context, limit int, beside func(store.Interrupt
 }
 
 // besideExpiry writes what goes with an expiry. The request is read in this very transaction; another paper may be stale, and then the
-// interrupt is left for later, and holds up no other.
+// interrupt is left for later, and holds up no other. It is left, too, if it is put off.
 func (t turn) besideExpiry(ctx context.Context, i store.Interrupt, beside func(store.Interrupt, *store.Paper) store.Beside) (left bool, err error) {
 	if beside == nil {
 		return false, nil
@@ -197,6 +197,9 @@ func (t turn) besideExpiry(ctx context.Context, i store.Interrupt, beside func(s
 	}
 	if stale, err := t.stale(ctx, i.Account, with.Papers); err != nil || stale {
 		return stale, err
+	}
+	if with.PutsOff(i.ID) {
+		return true, t.beside(ctx, i.Account, with)
 	}
 	return false, t.besideDecided(ctx, i.Account, with, i.ID)
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +96,87 @@ func testBeginAgainWithStalePapers(t *testing.T, h *house) {
 		}
 	}
 	h.logged("begun")
+}
+
+// What is put off when it would expire stays open until then, and whoever decides it then is in time.
+func testExpirePutsOff(t *testing.T, h *house) {
+	open := questions("i1", "i2", "i3")
+	for n := range open {
+		open[n].Timeout = time.Millisecond
+	}
+	h.rest(h.begin("r"), store.Rest{Status: store.Waiting, Open: open, Beside: with("asked", request("i1", 0, "open"), request("i2", 0, "open"), request("i3", 0, "open"))})
+	h.later(2 * time.Millisecond)
+	now, err := h.store.Now(h.ctx())
+	h.must(err)
+	until := now.Add(time.Hour).Truncate(time.Microsecond)
+	late := func(i store.Interrupt, p *store.Paper) store.Beside {
+		change := request(i.ID, p.Revision, "later")
+		change.Deadline, change.Next = until, until
+		switch i.ID {
+		case "i1":
+			return with("put off", change)
+		case "i2": // somebody was faster
+			return with("stale", change, store.PaperChange{Kind: "vote", ID: "v", Base: 3})
+		}
+		return with("expired", request(i.ID, p.Revision, "expired"))
+	}
+	expired, err := h.store.Expire(h.ctx(), 10, late)
+	h.must(err)
+	if len(expired) != 1 || expired[0].ID != "i3" {
+		t.Fatalf("expired are %+v", expired)
+	}
+	if i, p := h.interrupt("r", "i1"), h.paper(store.RequestPaper, "i1"); i.State != store.Pending || !i.Deadline.Equal(until) || p.Revision != 2 || string(p.Body) != "later" || !p.Next.Equal(until) {
+		t.Errorf("what was put off is %+v, %+v", i, p)
+	}
+	if i, p := h.interrupt("r", "i2"), h.paper(store.RequestPaper, "i2"); i.State != store.Pending || i.Deadline.After(now) || p.Revision != 1 {
+		t.Errorf("what somebody else was at is %+v, %+v", i, p)
+	}
+	yes := approve("r", "resume", "i1")
+	yes.Beside = with("decided", request("i1", 2, "decided"))
+	h.gets(yes, store.Accepted)
+	late = func(i store.Interrupt, p *store.Paper) store.Beside { // a time that has passed as well is no harm: it is found again
+		change := request(i.ID, p.Revision, "a moment")
+		change.Deadline = i.Deadline.Add(time.Microsecond)
+		return with("a moment", change)
+	}
+	for range 2 {
+		if expired, err := h.store.Expire(h.ctx(), 10, late); err != nil || len(expired) > 0 {
+			t.Fatalf("%+v, %v", expired, err)
+		}
+	}
+	if expired, err := h.store.Expire(h.ctx(), 10, nil); err != nil || len(expired) != 1 || expired[0].ID != "i2" {
+		t.Errorf("%+v, %v", expired, err)
+	}
+	h.logged("asked", "put off", "expired", "decided", "a moment", "a moment")
+}
+
+// Of many who look at the clock at once, one puts off what is due, and none lets it expire.
+func testExpirePutsOffOnce(t *testing.T, h *house) {
+	open := questions("i")
+	open[0].Timeout = time.Millisecond
+	h.rest(h.begin("r"), store.Rest{Status: store.Waiting, Open: open, Beside: with("asked", request("i", 0, "open"))})
+	h.later(2 * time.Millisecond)
+	now, err := h.store.Now(h.ctx())
+	h.must(err)
+	until := now.Add(time.Hour).Truncate(time.Microsecond)
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			expired, err := h.store.Expire(h.ctx(), 10, func(i store.Interrupt, p *store.Paper) store.Beside {
+				change := request(i.ID, p.Revision, "later")
+				change.Deadline = until
+				return with("put off", change)
+			})
+			if err != nil || len(expired) > 0 {
+				t.Errorf("expired %+v, %v", expired, err)
+			}
+		})
+	}
+	all.Wait()
+	if i, p := h.interrupt("r", "i"), h.paper(store.RequestPaper, "i"); i.State != store.Pending || !i.Deadline.Equal(until) || p.Revision != 2 {
+		t.Errorf("it is %+v, %+v", i, p)
+	}
+	h.logged("asked", "put off")
 }
 
 // What cannot expire yet holds up nothing else.

@@ -105,17 +105,22 @@ func (m *twins) papers() {
 
 // expiring is what is written beside what expires. It says the same to both stores.
 func (m *twins) expiring() func(store.Interrupt, *store.Paper) store.Beside {
-	stale := int64(0)
-	switch pick(m, "beside", "nothing", "a line", "a line", "stale") {
+	stale, later := int64(0), time.Duration(0)
+	switch pick(m, "beside", "nothing", "a line", "a line", "stale", "put off") {
 	case "nothing":
 		return nil
 	case "stale":
 		stale = 1
+	case "put off":
+		later = time.Duration(pick(m, "later", 25, 75, 3600e6)) * time.Microsecond
 	}
 	return func(i store.Interrupt, request *store.Paper) (beside store.Beside) {
 		beside.Audit = [][]byte{auditLine("expired in " + m.name)}
 		if request != nil {
-			beside.Papers = []store.PaperChange{{Kind: store.RequestPaper, ID: i.ID, Base: request.Revision + stale, Body: []byte("expired"), Deadline: i.Deadline.Add(time.Hour)}}
+			beside.Papers = []store.PaperChange{{Kind: store.RequestPaper, ID: i.ID, Base: request.Revision + stale, Body: []byte("expired")}}
+			if later > 0 {
+				beside.Papers[0].Deadline = i.Deadline.Add(later)
+			}
 		}
 		return beside
 	}

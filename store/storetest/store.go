@@ -51,6 +51,8 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
 		{"Expire_TogetherWithTheRequest", testExpireBeside},
 		{"Expire_LeavesWhatIsStale", testExpireLeavesTheStale},
+		{"I10_Expire_LeavesOpenWhatIsPutOff", testExpirePutsOff},
+		{"I10_Expire_PutsOffOnce", testExpirePutsOffOnce},
 		{"I10_ADeadlineMovesWithItsRequest", testDeadlineMoves},
 		{"Forget_ThePapersOfARun", testPapersOfARun},
 		{"Concurrent_PapersAndTheirLog", testPapersRace},

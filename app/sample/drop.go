@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
 )
 
 // table is the state of a drop.
@@ -13,6 +14,11 @@ type table struct {
 	Name    string `json:"name"`
 	Rows    int    `json:"rows,omitempty"`
 	Receipt string `json:"receipt,omitempty"`
+}
+
+// explainTable is what the run says when somebody asks it something before they decide.
+func explainTable(_ context.Context, t table, back provider.Back) (string, error) {
+	return fmt.Sprintf("You asked %q. All I know: the table %s has %d rows, nothing refers to it, and there is no copy.", back.Text, t.Name, t.Rows), nil
 }
 
 // dropTable asks before it acts, and acts once.

@@ -18,7 +18,7 @@ func Graphs() ([]inproc.Graph, error) {
 			Description: "Writes a text and has a person review it, until they approve or reject it.", Content: article.content,
 		}),
 		inproc.Flow(drop, inproc.FlowConfig[table]{
-			Description: "Drops a table (not a real one), if a person approves.", Content: func(t table) string { return t.Receipt },
+			Description: "Drops a table (not a real one), if a person approves.", Content: func(t table) string { return t.Receipt }, Explain: explainTable,
 		}),
 	}, nil
 }

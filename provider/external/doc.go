@@ -29,6 +29,12 @@
 // A question that nobody answered in time is "request.expired" and has no answer. It is neither a yes nor a no, so the run does not complete:
 // whoever looks only at that would take it for an answer. It fails with the code "expired".
 //
+// Somebody who has to decide may ask the agent something first. The agent is told so with "request.question", and answers with the API, whenever it
+// can; the request stays open meanwhile:
+//
+//	{"type":"request.question", "timestamp":"2026-08-21T10:00:00Z",
+//	 "data":{"stateKey":"refund-17","interrupt":"int_…","kind":"refund","question":1,"text":"Was it damaged?","by":"ann","at":"2026-08-21T10:00:00Z"}}
+//
 // A webhook is delivered at least once. It is sent again until the receiver says 2xx, for about three days, and also when this process died
 // before it could write down that the receiver did. It has the same webhook-id and the same body each time: a receiver has to keep the ids that
 // it has seen. After 410, or after the last attempt, the run is parked until somebody lets it go on: that is the dead letter.

@@ -78,7 +78,7 @@ func TestExecutor_ADeadLetterIsDeliveredWhenSomebodyHasLookedAtIt(t *testing.T) 
 		}
 	}
 	back.Store(true)
-	if err := e.Retry(t.Context(), "acme", "refund-17"); err != nil {
+	if err := e.Retry(t.Context(), "acme", "refund-17", "ops"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := e.Run(t.Context(), answer("refund-17", `{"action":"approve"}`))

@@ -120,6 +120,8 @@ type received struct {
 		Interrupt string          `json:"interrupt"`
 		Kind      string          `json:"kind"`
 		Answer    json.RawMessage `json:"answer,omitempty"`
+		Question  int             `json:"question,omitempty"`
+		Text      string          `json:"text,omitempty"`
 		By        string          `json:"by,omitempty"`
 		At        time.Time       `json:"at"`
 	} `json:"data"`

@@ -25,6 +25,7 @@ import (
 const (
 	typeAnswered = "request.answered"
 	typeExpired  = "request.expired"
+	typeQuestion = "request.question"
 )
 
 // message is the body of a webhook.
@@ -40,24 +41,33 @@ type messageAboutIt struct {
 	Interrupt string          `json:"interrupt"`
 	Kind      string          `json:"kind"`
 	Answer    json.RawMessage `json:"answer,omitempty"`
+	Question  int             `json:"question,omitempty"` // its number, from 1
+	Text      string          `json:"text,omitempty"`
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at"`
 }
 
 // deliver sends the answer, once. It returns nil only if the receiver has it.
 func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
-	target, err := p.guard.parse(asked.Callback.URL)
+	said := compose(e.Run, asked, answer)
+	// One decision, one id: whoever gets it twice can tell.
+	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.Interrupt, said.Type)
+	return next(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
+}
+
+// send makes one call with a signed message.
+func (p *Provider) send(ctx context.Context, account, to, id string, said message) error {
+	target, err := p.guard.parse(to)
 	if err != nil { // it was allowed when the run began
 		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrGiveUp, err)
 	}
-	keys, err := p.keys(ctx, e.Run.Account)
+	keys, err := p.keys(ctx, account)
 	switch {
 	case err != nil:
 		return err
 	case len(keys) == 0:
 		return fmt.Errorf("%w: %w", provider.ErrGiveUp, errNoSecret)
 	}
-	said := compose(e.Run, asked, answer)
 	body, err := json.Marshal(said)
 	if err != nil {
 		return err
@@ -65,9 +75,8 @@ func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked requ
 	header := make(http.Header)
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
-	// One decision, one id: whoever gets it twice can tell.
-	sign(header, keys, ident.Derive("msg", e.Run.Account, e.Run.ID, answer.Interrupt, said.Type), time.Now(), body)
-	return next(e.Attempt, p.post(ctx, target, header, body))
+	sign(header, keys, id, time.Now(), body)
+	return p.post(ctx, target, header, body)
 }
 
 // compose makes the message. It is the same each time, in every process.
@@ -150,4 +159,22 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 	header.Set("webhook-id", id)
 	header.Set("webhook-timestamp", timestamp)
 	header.Set("webhook-signature", strings.Join(signatures, " "))
+}
+
+// Explain tells the agent what somebody wants to know before they decide. What it says to that, it says by itself: nothing of the response but
+// its status is read.
+func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
+	if err := known(run.Graph); err != nil {
+		return "", err
+	}
+	asked, err := decode(back.Input)
+	if err != nil || asked.Callback == nil {
+		return "", err
+	}
+	at := back.At.UTC()
+	said := message{Type: typeQuestion, Timestamp: at, Data: messageAboutIt{
+		StateKey: run.StateKey, Interrupt: back.Interrupt, Kind: asked.Kind, Question: back.Number, Text: back.Text, By: back.By, At: at,
+	}}
+	id := ident.Derive("msg", run.Account, run.ID, back.Interrupt, said.Type, strconv.Itoa(back.Number))
+	return "", next(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
 }

@@ -17,9 +17,25 @@ import (
 
 // Agent makes an agent that can be run by name. Store, Account and Ledger of the config are set for each run. Its input is a query or a
 // conversation, its output the messages that the agent added.
-func Agent(config agent.RunnerConfig) Graph { return &agentGraph{config} }
+func Agent(config agent.RunnerConfig, options ...AgentOption) Graph {
+	g := &agentGraph{config: config}
+	for _, option := range options {
+		option(g)
+	}
+	return g
+}
 
-type agentGraph struct{ config agent.RunnerConfig }
+// AgentOption is a further setting of [Agent].
+type AgentOption func(*agentGraph)
+
+// Explain has a model say what people want to know about a question of the agent before they decide on it. It sees the conversation that the run
+// began with and what is asked, and has no tools. Without it nobody but the one for whom the run runs can answer.
+func Explain(model agent.Model) AgentOption { return func(g *agentGraph) { g.explainer = model } }
+
+type agentGraph struct {
+	config    agent.RunnerConfig
+	explainer agent.Model
+}
 
 // conversation is what an agent begins with.
 type conversation struct {

@@ -23,6 +23,9 @@ type FlowConfig[S any] struct {
 	Content func(S) string
 	// Policy decides on actions that ask for approval; without one a person is asked about each.
 	Policy fermata.Policy
+	// Explain, if given, says what people want to know about a question before they decide on it, from the state as it is saved. It must do
+	// nothing else: it may be asked the same again. Without it nobody but the one for whom the run runs can answer.
+	Explain func(ctx context.Context, state S, back provider.Back) (string, error)
 }
 
 // Flow makes a graph that can be run by name. Its input is the state's JSON, its output that of the final state.
@@ -99,4 +102,15 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 
 func (g *flowGraph[S]) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	return g.flow.CheckAnswer(ctx, run.ID, interrupt, answer, g.options(run)...)
+}
+
+func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
+	if g.config.Explain == nil {
+		return "", nil
+	}
+	saved, err := g.flow.Inspect(ctx, run.ID, g.options(run)...)
+	if err != nil {
+		return "", err
+	}
+	return g.config.Explain(ctx, saved.State, back)
 }

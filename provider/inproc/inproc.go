@@ -22,7 +22,10 @@ import (
 // Name is the word before the colon of a graph id.
 const Name = "inproc"
 
-var _ provider.Provider = (*Provider)(nil)
+var (
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Explainer = (*Provider)(nil)
+)
 
 // Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
 type Provider struct {
@@ -35,6 +38,7 @@ type Graph interface {
 	describe() (provider.Graph, error)
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
 	check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
+	explain(ctx context.Context, run provider.Run, back provider.Back) (string, error)
 }
 
 // New makes a provider of graphs, each with a name of its own.
@@ -102,6 +106,15 @@ func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string
 		return nil, err
 	}
 	return g.check(ctx, run, interrupt, answer)
+}
+
+// Explain has a graph say what somebody wants to know; see [provider.Explainer].
+func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
+	g, err := p.graph(run.Graph)
+	if err != nil {
+		return "", err
+	}
+	return g.explain(ctx, run, back)
 }
 
 // Delete has nothing to do: whatever is known of a run is in its state, which goes with it.

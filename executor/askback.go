@@ -1,0 +1,196 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// backPaper is what somebody has asked a run, until the run was told.
+const backPaper store.PaperKind = "back"
+
+const (
+	explainTimeout = 2 * time.Minute  // how long a run may think about it
+	explainLease   = 3 * time.Minute  // after which another process asks it
+	explainTries   = 8                // how often it is asked
+	explainPause   = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
+)
+
+// theRun answers for a run.
+var theRun = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.Agent}, Via: "run"}
+
+// backFacts is which question of which request it is, and what became of it.
+type backFacts struct {
+	delivery
+	Request string `json:"request"`
+	Number  int    `json:"number"`
+}
+
+// askBack puts what people ask a run with a change of a request into the outbox, if the run can hear it. Whoever it runs for was told, too, and
+// may answer in its place.
+func (e *Executor) askBack(c *filing, change desk.Change) error {
+	p, err := e.providerOf(c.run)
+	if _, hears := p.(provider.Explainer); err != nil || !hears {
+		return nil
+	}
+	for _, event := range change.Facts {
+		if event.What != desk.WasQuestion {
+			continue
+		}
+		back := backFacts{Request: change.Request.ID, Number: len(change.Request.Questions)}
+		facts, err := json.Marshal(back)
+		if err != nil {
+			return err
+		}
+		id := fmt.Sprintf("%s/%d", back.Request, back.Number)
+		c.Papers = append(c.Papers, store.PaperChange{Kind: backPaper, ID: id, Run: c.run.ID, Facts: facts, Next: c.now})
+	}
+	return nil
+}
+
+// explain has runs answer what people asked them. Each question is claimed by its revision, so that of several processes one asks. The answer
+// comes when it comes, and holds up nobody.
+func (e *Executor) explain() error {
+	due, err := e.store.Due(e.life, backPaper, atOnce)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	now, err := e.store.Now(e.life)
+	if err != nil {
+		return err
+	}
+	for _, paper := range due {
+		var back backFacts
+		failure := json.Unmarshal(paper.Facts, &back)
+		back.Tries++
+		if failure == nil {
+			failure = e.noteBack(e.life, paper, back, now.Add(explainLease))
+		}
+		switch {
+		case errors.Is(failure, store.ErrStale): // another process has it
+		case failure != nil:
+			err = errors.Join(err, failure)
+		default:
+			paper.Revision++
+			e.work.Go(func() { e.explainOne(paper, back, now) })
+		}
+	}
+	return err
+}
+
+// explainOne asks a run one thing, and notes what became of it.
+func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) {
+	ctx, cancel := context.WithTimeout(e.life, explainTimeout)
+	defer cancel()
+	err := e.answerBack(ctx, paper.Account, back)
+	var next time.Time // never again
+	switch {
+	case err == nil:
+		back.Result = told
+	case e.life.Err() != nil:
+		next = now // this process stops, and another one asks
+	default:
+		if back.Result = failedToTell; back.Tries < explainTries && !errors.Is(err, provider.ErrGiveUp) {
+			next = now.Add(pauseAfter(err, back.Tries))
+		}
+		// What went wrong may hold what the run works on, so it is not repeated.
+		e.config.Log.Warn("a run did not answer what it was asked", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())
+	}
+	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer release()
+	if err := e.noteBack(settle, paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
+		e.config.Log.Error("noting what became of what a run was asked", "request", back.Request, "err", err)
+	}
+}
+
+// pauseAfter is for how long a run is left alone that did not answer.
+func pauseAfter(err error, tries int) time.Duration {
+	if later, ok := errors.AsType[*provider.RetryError](err); ok {
+		return later.After
+	}
+	return explainPause << (tries - 1)
+}
+
+func (e *Executor) noteBack(ctx context.Context, paper store.Paper, back backFacts, next time.Time) error {
+	facts, err := json.Marshal(back)
+	if err != nil {
+		return err
+	}
+	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: facts, Next: next}
+	return e.store.Amend(ctx, paper.Account, store.Beside{Papers: []store.PaperChange{change}})
+}
+
+// answerBack attaches what a run says to its request, unless that is of no use any more.
+func (e *Executor) answerBack(ctx context.Context, account string, back backFacts) error {
+	known, err := e.requestOf(ctx, account, back.Request)
+	if err != nil {
+		return err
+	}
+	if known == nil || known.State != desk.Open || back.Number > len(known.Questions) || known.Questions[back.Number-1].Answer != nil {
+		return nil
+	}
+	text, err := e.explained(ctx, account, back, known.Questions[back.Number-1])
+	if err != nil || text == "" {
+		return err
+	}
+	_, err = e.Act(ctx, account, back.Request, desk.AnswerBack{From: theRun, Question: back.Number, Answer: text})
+	if _, over := errors.AsType[*desk.OverError](err); over || errors.Is(err, desk.ErrNoQuestion) {
+		return nil // somebody was faster
+	}
+	return err
+}
+
+// explained is what the run says. What it is asked about is open, so it waits, and nothing of it changes by that.
+func (e *Executor) explained(ctx context.Context, account string, back backFacts, question desk.Question) (text string, err error) {
+	defer safely.Recover(&err)
+	asked, err := e.store.Question(ctx, account, back.Request)
+	if err != nil {
+		return "", err
+	}
+	run, err := e.store.Get(ctx, account, asked.StateKey)
+	if err != nil || run.ID != asked.Run {
+		return "", err
+	}
+	p, err := e.providerOf(run)
+	if err != nil {
+		return "", err
+	}
+	explainer, hears := p.(provider.Explainer)
+	if !hears {
+		return "", nil
+	}
+	named, err := e.runOf(run, e.store)
+	if err != nil {
+		return "", err
+	}
+	about := provider.Back{
+		Interrupt: questionID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
+		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Tries - 1,
+	}
+	if about.Data, err = e.open(account, store.SealedData, asked.ID, asked.Data); err != nil {
+		return "", err
+	}
+	if about.Input, err = e.open(account, store.SealedInput, run.ID, run.Input); err != nil {
+		return "", err
+	}
+	text, err = explainer.Explain(ctx, named, about)
+	return shortened(strings.ToValidUTF8(strings.TrimSpace(text), "�"), desk.MaxText), err
+}
+
+// shortened is the beginning of a text that is too long.
+func shortened(text string, most int) string {
+	letters := []rune(text)
+	if len(letters) <= most {
+		return text
+	}
+	return string(letters[:most-1]) + "…"
+}

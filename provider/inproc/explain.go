@@ -1,0 +1,40 @@
+package inproc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// instruction tells a model what it is asked for. A person decides by what it says, so it must not plead.
+const instruction = `You are the agent whose conversation this is. You have stopped, because a person has to decide on something that you want to do or to know.
+Before they decide they have a question. Answer it from what you know, briefly and in plain text. Say so if you do not know.
+Do not try to persuade them, and promise nothing: whatever you say, they decide.`
+
+// explain has a model say what somebody wants to know, from what the agent began with and what it asks now.
+func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Back) (text string, err error) {
+	if g.explainer == nil {
+		return "", nil
+	}
+	defer safely.Recover(&err)
+	runner, err := g.runner(run, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	saved, err := runner.Inspect(ctx, run.ID)
+	if err != nil {
+		return "", err
+	}
+	messages := append([]agent.Message{agent.System(instruction)}, saved.Messages...)
+	messages = append(messages,
+		agent.Assistant(fmt.Sprintf("I have stopped, and asked this (%s):\n%s", back.Kind, back.Data)),
+		agent.User("The person who decides wants to know: "+back.Text))
+	response, err := g.explainer.Generate(ctx, &agent.Request{Messages: messages})
+	if err != nil {
+		return "", err
+	}
+	return response.Message.Text, nil
+}

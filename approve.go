@@ -182,16 +182,22 @@ func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked
 		}
 		seen = drift{now: now, before: seen.now}
 		yes, err := askOnce(ctx, place, action, asked, ruling, seen)
-		if err != nil || yes.begun() {
-			return yes, err // what was begun may itself be what has changed
+		if err != nil {
+			return yes, err
 		}
-		if now, err = look(ctx, action, yes.args); err != nil {
-			return Approved[T]{}, err
+		again := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+		if _, drifted := again.Recall(entryTarget); !drifted { // or this yes is void, also if the target is by now what it was
+			if yes.begun() {
+				return yes, nil // what was begun may itself be what has changed
+			}
+			if now, err = look(ctx, action, yes.args); err != nil {
+				return Approved[T]{}, err
+			}
+			if bytes.Equal(now, seen.now) {
+				return yes, nil
+			}
 		}
-		if bytes.Equal(now, seen.now) {
-			return yes, nil
-		}
-		asked, place = yes, place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+		asked, place = yes, again
 	}
 }
 
@@ -226,11 +232,21 @@ func lookOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], 
 	return now, err
 }
 
-// begun reports whether the effect of this approval was begun.
+// begun reports whether the effect of this approval was begun, and may have done something.
 func (a Approved[T]) begun() bool {
-	data, there := (&visit.Scope{Visit: a.visit}).Child(effectSegment(a.action, a.id)).Recall(entryEffect)
+	scope := &visit.Scope{Visit: a.visit}
+	data, there := scope.Child(effectSegment(a.action, a.id)).Recall(entryEffect)
 	var entry effectEntry
-	return there && (json.Unmarshal(data, &entry) != nil || entry.State != effectAsked) // one that has asked has done nothing yet
+	if !there || json.Unmarshal(data, &entry) != nil {
+		return there
+	}
+	switch {
+	case entry.State == effectAsked: // one that has asked has done nothing yet
+		return false
+	case entry.State == effectFailed && entry.NotDone: // nor has this; but in the attempt that saw it fail it is not done again
+		return entry.Attempt == scope.Attempt
+	}
+	return true
 }
 
 // askOnce asks about the action, with what it would act on.

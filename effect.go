@@ -17,8 +17,8 @@ import (
 //
 // A process that dies between intent and receipt leaves the effect in doubt, and so does an error of fn that a later
 // attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
-// key. If not, Effect asks a person: the question is of kind [InDoubt], a [DoubtfulEffect], and its answer a [WhatHappened].
-// Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
+// key. If the target can be asked, by [Look], it is. If neither helps, Effect asks a person: the question is of kind [InDoubt], a
+// [DoubtfulEffect], and its answer a [WhatHappened]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
 //
 // fn may ask, but only before it does anything outside: it is called again after the answer.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
@@ -49,7 +49,10 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 // EffectOption says what an effect's target can do.
 type EffectOption func(*effectConfig)
 
-type effectConfig struct{ idempotent bool }
+type effectConfig struct {
+	idempotent, fenced bool
+	look               func(ctx context.Context, key string) (receipt json.RawMessage, found bool, err error)
+}
 
 // Idempotent declares that the target ignores a second call with the same key, so that an effect in doubt may be repeated.
 func Idempotent() EffectOption { return func(c *effectConfig) { c.idempotent = true } }
@@ -173,10 +176,10 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
+	case entry.State == effectStarted && e.ledger() != nil: // which may know more than the journal
+		return e.look(ctx, entry)
 	case entry.State == effectAsked || entry.NotDone || e.config.idempotent:
 		return e.perform(ctx, entry.Try+1)
-	case entry.State == effectStarted && e.ledger() != nil:
-		return e.look(ctx, entry)
 	}
 	return e.doubt(ctx, entry)
 }
@@ -209,6 +212,8 @@ func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) 
 		return e.dispatch(ctx, entry)
 	case line.State == EffectSucceeded:
 		return e.settle(ctx, entry, line.Receipt)
+	case e.config.idempotent:
+		return e.perform(ctx, entry.Try+1)
 	}
 	return e.doubt(ctx, entry)
 }
@@ -268,7 +273,7 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
-	result, err := e.fn(ctx, args, entry.Key)
+	result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
 			entry.State, entry.Error = effectAsked, "it asked first"
@@ -308,10 +313,16 @@ func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {
 func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	asking := visit.From(ctx).Child(e.segment()) // below the work that the effect is part of, and so parked with it
-	said, id, err := InDoubt.ask(visit.With(ctx, asking), DoubtfulEffect{
+	question := DoubtfulEffect{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
 		Try: entry.Try, ReceiptSchema: schema.TextFor[R](),
-	})
+	}
+	if e.config.look != nil && !InDoubt.answered(asking, question) { // a person's word stands
+		if result, cleared, err := e.clear(ctx, entry); cleared {
+			return result, err
+		}
+	}
+	said, id, err := InDoubt.ask(visit.With(ctx, asking), question)
 	if err != nil {
 		return none, err
 	}

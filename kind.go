@@ -135,6 +135,12 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	return answer, record.ID, nil
 }
 
+// answered reports whether the question was answered at a place, without asking it.
+func (k *Kind[Q, A]) answered(at *visit.Scope, question Q) bool {
+	data, err := json.Marshal(question)
+	return err == nil && at.Answered(k.key(data))
+}
+
 // key is the same for the same question of this kind.
 func (k *Kind[Q, A]) key(question []byte) string {
 	sum := sha256.Sum256(question)

@@ -104,3 +104,108 @@ func TestTarget_ThatCannotBeLookedAtLetsNothingThrough(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What certainly did not happen is done again only if it would still do what was approved.
+func TestI6_AnEffectThatIsRepeatedLooksAtItsTargetAgain(t *testing.T) {
+	var rows, deleted atomic.Int64
+	var down atomic.Bool
+	rows.Store(12)
+	down.Store(true)
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{
+			Name: "delete", Args: "old orders",
+			Target: func(context.Context, string) (any, error) { return map[string]int64{"rows": rows.Load()}, nil },
+		})
+		if err != nil {
+			return "", err
+		}
+		return fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			if down.Load() {
+				return "", fermata.NotDone(errors.New("no connection"))
+			}
+			return fmt.Sprint("deleted ", deleted.Add(rows.Swap(0))), nil
+		})
+	})
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil {
+		t.Fatalf("the effect failed, and: %v", err)
+	}
+	_, err = r.resume() // the same rows: it is tried again, and nobody is asked
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil {
+		t.Fatalf("the effect failed again, and: %v", err)
+	}
+	rows.Store(12000)
+	down.Store(false)
+	_, err = r.resume()
+	if q := question(t, err); string(q.Target) != `{"rows":12000}` || string(q.Before) != `{"rows":12}` || deleted.Load() != 0 {
+		t.Fatalf("%s, %s, deleted %d", q.Target, q.Before, deleted.Load())
+	}
+	if out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}); err != nil || out != "deleted 12000" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// A yes that was asked for again is void, also when the target is by then what it was: somebody else may have said no to it, or it was done by the
+// second yes, and the target is what that left.
+func TestI4_AYesThatWasAskedForAgainIsVoid(t *testing.T) {
+	more := fermata.NewKind[string, string]("more-after-" + t.Name())
+	for verb, times := range map[fermata.Verb]int64{fermata.VerbApprove: 1, fermata.VerbReject: 0} {
+		t.Run(string(verb), func(t *testing.T) {
+			var rows, done atomic.Int64
+			rows.Store(12)
+			r := newRun(t, func(ctx context.Context) (string, error) {
+				yes, err := fermata.Approve(ctx, fermata.Action[string]{
+					Name: "reset", Args: "orders", Target: func(context.Context, string) (any, error) { return rows.Load(), nil },
+				})
+				if err == nil {
+					_, err = fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+						done.Add(1)
+						return "reset", nil
+					})
+				}
+				if _, refused := errors.AsType[*fermata.RejectedError](err); err != nil && !refused {
+					return "", err
+				}
+				return more.Ask(ctx, "and then?")
+			})
+			_, err := r.start()
+			rows.Store(13)
+			_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+			_, err = r.answer(err, fermata.Decision{Verb: verb, Reason: "because", By: "bob"})
+			if _, err := more.Question(waitsFor(t, err)); err != nil {
+				t.Fatal(err)
+			}
+			rows.Store(12) // as it was when ann said yes
+			if out, err := r.answer(err, "nothing"); err != nil || out != "nothing" || done.Load() != times {
+				t.Errorf("%s, %v, done %d times", out, err, done.Load())
+			}
+		})
+	}
+}
+
+// Code that went on after an effect that failed goes on in the same way: in that attempt nothing is done again, and so nobody is asked again.
+func TestTarget_IsNotLookedAtAgainForWhatIsNotRepeated(t *testing.T) {
+	what := fermata.NewKind[string, string]("what-now-" + t.Name())
+	var rows atomic.Int64
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{
+			Name: "delete", Args: "x", Target: func(context.Context, string) (any, error) { return rows.Load(), nil },
+		})
+		if err != nil {
+			return "", err
+		}
+		if _, err := fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			return "", fermata.NotDone(errors.New("no connection"))
+		}); err == nil {
+			t.Error("it worked")
+		}
+		return what.Ask(ctx, "what now?")
+	})
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
+	rows.Store(1)
+	if out, err := r.answer(err, "leave it"); err != nil || out != "leave it" {
+		t.Errorf("%s, %v", out, err)
+	}
+}

@@ -396,6 +396,17 @@ func (s *Scope) Unseen(what string) []string {
 	return slices.Compact(places)
 }
 
+// Answered reports whether a question at this place has its answer, without asking it. key is that of Ask.
+func (s *Scope) Answered(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil {
+		return false
+	}
+	r := s.mem.records.Get(slot{s.Rel, key})
+	return r != nil && r.Status == Answered
+}
+
 // Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is
 // not asked again, and that means nothing.
 func (s *Scope) Skip() {

@@ -1,0 +1,188 @@
+package crashpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// check compares what everybody was told, what was done outside and what the store knows in the end.
+func (s *story) check() {
+	s.t.Helper()
+	s.answersStay()
+	run, history := s.history()
+	s.deeds(run)
+	s.verdicts(history)
+	s.events(history)
+	s.records()
+}
+
+// answersStay repeats everything that was ever said, to a process that knows nothing but the store.
+func (s *story) answersStay() {
+	s.t.Helper()
+	s.close()
+	s.shop.open(point{})
+	for _, before := range s.told {
+		now := s.do(before.request)
+		if before.steady && now.text != before.answer.text || (now.refused != "") != (before.answer.refused != "") {
+			s.t.Errorf("I3: %s of %s was told %s, and in the end %s", before.request.ResumeID, before.request.Actor, before.answer.text, now.text)
+		}
+	}
+	s.close()
+}
+
+func (s *story) history() (store.Run, store.History) {
+	s.t.Helper()
+	all, err := s.site.look.List(s.t.Context(), s.account, store.Filter{})
+	if err != nil || len(all) != 1 {
+		s.t.Fatalf("I3: one start, and %d runs, %v", len(all), err)
+	}
+	history, err := s.site.look.History(s.t.Context(), s.account, all[0].ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all[0], history
+}
+
+// deeds: what was done is what was approved, once; and what was not approved was not done.
+func (s *story) deeds(run store.Run) {
+	s.t.Helper()
+	want, cents := 1, asked
+	switch s.verdict {
+	case approves:
+	case edits:
+		cents = changed
+	case rejects:
+		want = 0
+	}
+	paid := s.outside.done(pay)
+	if len(paid) != want {
+		s.t.Errorf("I4: paid %d times, want %d: %v", len(paid), want, paid)
+	}
+	for _, d := range paid {
+		if d.Cents != cents || d.Order != s.account {
+			s.t.Errorf("I6: %v was paid, and %d approved", d, cents)
+		}
+	}
+	if shipped := s.outside.done(ship); len(shipped) != 0 {
+		s.t.Errorf("I5: it was shipped, and nobody said so: %v", shipped)
+	}
+	if run.Status != store.Completed {
+		s.t.Errorf("I17: the run is %s", run.Status)
+	}
+	view, err := s.observer().Look(s.t.Context(), s.account, "order")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var end order
+	if done, ok := view.Outcome.(fermata.Completed); !ok || json.Unmarshal(done.Output, &end) != nil {
+		s.t.Fatalf("it came to %#v", view.Outcome)
+	}
+	result := wasRejected
+	if want == 1 && len(paid) == 1 {
+		result = fmt.Sprintf("pay of %d is no. 1", cents)
+	}
+	if end.Pay != result || end.Ship != wasRejected {
+		s.t.Errorf("I2: it ends with %+v, and should with %q", end, result)
+	}
+}
+
+// verdicts: what is recorded is what people said, and each question has one verdict.
+func (s *story) verdicts(h store.History) {
+	s.t.Helper()
+	want := map[string]string{"bob-pay": "approve", "eve-ship": "reject"}
+	if s.verdict == rejects {
+		want = map[string]string{"ann-pay": "reject", "eve-ship": "reject"}
+	}
+	for _, t := range s.told {
+		if strings.HasSuffix(t.request.ResumeID, "-doubt") && t.steady {
+			want[t.request.ResumeID] = "answer"
+		}
+	}
+	for _, i := range h.Interrupts {
+		if i.State != store.Decided || !i.Applied || want[i.ResumeID] != string(i.Verdict) {
+			s.t.Errorf("I1, I2: %s is %s by %q (%s), applied %v", i.Kind, i.Verdict, i.ResumeID, i.State, i.Applied)
+		}
+		delete(want, i.ResumeID)
+	}
+	if len(want) > 0 {
+		s.t.Errorf("I2: lost: %v", want)
+	}
+}
+
+// events: everything happened once, in an order that makes sense.
+func (s *story) events(h store.History) {
+	s.t.Helper()
+	decided, begun := make(map[string]bool), 0
+	for n, e := range h.Events {
+		if e.Number != int64(n)+1 {
+			s.t.Errorf("I12: event %d has the number %d", n+1, e.Number)
+		}
+		switch e.Kind {
+		case store.EventDecided:
+			if decided[e.Interrupt] {
+				s.t.Errorf("I1: %s is decided twice", e.Interrupt)
+			}
+			decided[e.Interrupt] = true
+		case store.EventEffectBegun:
+			begun++
+			if !decided[e.Interrupt] {
+				s.t.Errorf("I4: an effect of %s is begun, and nobody has decided", e.Interrupt)
+			}
+		case store.EventCompleted:
+			if n != len(h.Events)-1 && h.Events[n+1].Kind != store.EventEffectEnded {
+				s.t.Errorf("I16: after the end comes %s", h.Events[n+1].Kind)
+			}
+		case store.EventCreated, store.EventAsked, store.EventExpired, store.EventWithdrawn, store.EventEffectEnded, store.EventWaiting,
+			store.EventParked, store.EventFailed, store.EventCancelled, store.EventSuperseded:
+		}
+	}
+	if begun != len(h.Effects) || s.verdict == rejects && begun > 0 || s.verdict != rejects && begun == 0 {
+		s.t.Errorf("I4: %d effects are begun, the ledger has %d lines", begun, len(h.Effects))
+	}
+}
+
+// records: the chain of the audit log verifies, says everything once, and agrees with the other books.
+func (s *story) records() {
+	s.t.Helper()
+	if _, err := audit.Verify(s.t.Context(), audit.Over(s.site.look), s.account, audit.Against{}, io.Discard); err != nil {
+		s.t.Errorf("I12: the chain: %v", err)
+	}
+	found, err := s.observer().Reconcile(s.t.Context(), s.account)
+	if err != nil || len(found) > 0 {
+		s.t.Errorf("I12: the books: %+v, %v", found, err)
+	}
+	kinds := s.lines()
+	decisions := map[verdict]int{approves: 3, edits: 4, rejects: 2}[s.verdict] + s.doubts // an edit is a word of its own
+	for kind, want := range map[string]int{"run.started": 1, "run.ended": 1, "request.decided": decisions, "request.asked": 2 + min(s.doubts, 1)} {
+		if kinds[kind] != want {
+			s.t.Errorf("I12: %d lines of %s, want %d", kinds[kind], kind, want)
+		}
+	}
+	s.refusals = kinds["request.refused"]
+}
+
+// lines counts the lines of the audit log by their kinds.
+func (s *story) lines() map[string]int {
+	s.t.Helper()
+	all, err := s.site.look.AuditLines(s.t.Context(), s.account, 0, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	kinds := make(map[string]int)
+	for _, line := range all {
+		var said struct {
+			Kind string `json:"kind"`
+		}
+		if err := json.Unmarshal(line.Raw, &said); err != nil {
+			s.t.Fatal(err)
+		}
+		kinds[said.Kind]++
+	}
+	return kinds
+}

@@ -1,0 +1,289 @@
+package crashpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errDead is what a process gets that is dead: nothing of what it wants happens.
+var errDead = errors.New("crashpoint: the process is dead")
+
+// passage is the way out of one process, for whatever it does to the store or to the world outside.
+type passage interface {
+	// pass makes a call, now or never. It returns errDead if whoever wants it does not live to see what came of it.
+	pass(what string, call func()) error
+}
+
+// port is a store as one process has it: every call goes through its passage. It has all methods by name, so that one which is added to the
+// port of the executor does not compile here until somebody has thought of it.
+type port struct {
+	inner store.Store
+	way   passage
+	// lease, if it is not 0, is how long leases are in truth, whatever the process believes.
+	lease time.Duration
+	// claimed, if given, is called when the process has got a run.
+	claimed func()
+}
+
+var _ store.Store = (*port)(nil)
+
+// through makes a call with a result. A call that is under way is not called back because its caller is gone.
+func through[T any](ctx context.Context, p *port, what string, call func(ctx context.Context) (T, error)) (T, error) {
+	var none, result T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	var err error
+	if dead := p.way.pass(what, func() { result, err = call(context.WithoutCancel(ctx)) }); dead != nil {
+		return none, dead
+	}
+	return result, err
+}
+
+// only is for calls without a result.
+func only(ctx context.Context, p *port, what string, call func(ctx context.Context) error) error {
+	_, err := through(ctx, p, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+	return err
+}
+
+func (p *port) leased(d time.Duration) time.Duration {
+	if p.lease != 0 {
+		return p.lease
+	}
+	return d
+}
+
+func (p *port) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	return through(ctx, p, "Load", func(ctx context.Context) (store.Checkpoint, error) { return p.inner.Load(ctx, key) })
+}
+
+func (p *port) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return through(ctx, p, "Save", func(ctx context.Context) (int64, error) { return p.inner.Save(ctx, key, base, delta) })
+}
+
+func (p *port) Delete(ctx context.Context, key store.Key) error {
+	return only(ctx, p, "Delete", func(ctx context.Context) error { return p.inner.Delete(ctx, key) })
+}
+
+func (p *port) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	run.Lease = p.leased(run.Lease)
+	return through(ctx, p, "Create", func(ctx context.Context) (store.Lease, error) { return p.inner.Create(ctx, run) })
+}
+
+func (p *port) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	return through(ctx, p, "Get", func(ctx context.Context) (store.Run, error) { return p.inner.Get(ctx, account, stateKey) })
+}
+
+func (p *port) List(ctx context.Context, account string, filter store.Filter) ([]store.Run, error) {
+	return through(ctx, p, "List", func(ctx context.Context) ([]store.Run, error) { return p.inner.List(ctx, account, filter) })
+}
+
+func (p *port) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	claim.Lease = p.leased(claim.Lease)
+	work, err := through(ctx, p, "Claim", func(ctx context.Context) (*store.Work, error) { return p.inner.Claim(ctx, claim) })
+	if work != nil && p.claimed != nil {
+		p.claimed()
+	}
+	return work, err
+}
+
+func (p *port) Renew(ctx context.Context, lease store.Lease, duration time.Duration) error {
+	return only(ctx, p, "Renew", func(ctx context.Context) error { return p.inner.Renew(ctx, lease, p.leased(duration)) })
+}
+
+func (p *port) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
+	return only(ctx, p, "SetRef", func(ctx context.Context) error { return p.inner.SetRef(ctx, lease, ref) })
+}
+
+func (p *port) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	return through(ctx, p, "Rest", func(ctx context.Context) (store.Status, error) { return p.inner.Rest(ctx, lease, rest) })
+}
+
+func (p *port) Release(ctx context.Context, lease store.Lease, release store.Release) error {
+	return only(ctx, p, "Release", func(ctx context.Context) error { return p.inner.Release(ctx, lease, release) })
+}
+
+func (p *port) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
+	return through(ctx, p, "Retry", func(ctx context.Context) (store.Run, error) { return p.inner.Retry(ctx, account, stateKey) })
+}
+
+func (p *port) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	return through(ctx, p, "Decide", func(ctx context.Context) (store.Receipt, error) { return p.inner.Decide(ctx, decision) })
+}
+
+func (p *port) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {
+	return through(ctx, p, "Resumed", func(ctx context.Context) (store.Receipt, error) {
+		return p.inner.Resumed(ctx, account, actor, resumeID)
+	})
+}
+
+func (p *port) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	return through(ctx, p, "Interrupts", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Interrupts(ctx, account, run) })
+}
+
+func (p *port) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
+	type begun struct {
+		line store.Effect
+		now  bool
+	}
+	b, err := through(ctx, p, "Begin", func(ctx context.Context) (b begun, err error) {
+		b.line, b.now, err = p.inner.Begin(ctx, lease, effect)
+		return b, err
+	})
+	return b.line, b.now, err
+}
+
+func (p *port) End(ctx context.Context, end store.EffectEnd) error {
+	return only(ctx, p, "End", func(ctx context.Context) error { return p.inner.End(ctx, end) })
+}
+
+func (p *port) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	return through(ctx, p, "Expire", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Expire(ctx, limit, beside) })
+}
+
+func (p *port) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
+	return through(ctx, p, "Cancel", func(ctx context.Context) (store.Run, error) {
+		return p.inner.Cancel(ctx, account, stateKey, as, beside)
+	})
+}
+
+func (p *port) Fenced(lease store.Lease) store.Checkpoints {
+	return &fenced{p, p.inner.Fenced(lease)}
+}
+
+// fenced are the checkpoints of a run as its owner has them.
+type fenced struct {
+	port        *port
+	checkpoints store.Checkpoints
+}
+
+func (f *fenced) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	return through(ctx, f.port, "Load", func(ctx context.Context) (store.Checkpoint, error) { return f.checkpoints.Load(ctx, key) })
+}
+
+func (f *fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return through(ctx, f.port, "Save", func(ctx context.Context) (int64, error) { return f.checkpoints.Save(ctx, key, base, delta) })
+}
+
+func (f *fenced) Delete(ctx context.Context, key store.Key) error {
+	return only(ctx, f.port, "Delete", func(ctx context.Context) error { return f.checkpoints.Delete(ctx, key) })
+}
+
+func (p *port) Now(ctx context.Context) (time.Time, error) {
+	return through(ctx, p, "Now", p.inner.Now)
+}
+
+func (p *port) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
+	return through(ctx, p, "Events", func(ctx context.Context) ([]store.Event, error) {
+		return p.inner.Events(ctx, account, run, after, limit)
+	})
+}
+
+func (p *port) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
+	events, err = through(ctx, p, "Feed", func(ctx context.Context) ([]store.Event, error) {
+		events, cursor, err := p.inner.Feed(ctx, account, after, limit)
+		next = cursor
+		return events, err
+	})
+	return events, next, err
+}
+
+// Watch passes hints on. They change nothing, so a dead process may have them.
+func (p *port) Watch(ctx context.Context) <-chan store.Key { return p.inner.Watch(ctx) }
+
+func (p *port) Asked(ctx context.Context, account string, filter store.AskedFilter) ([]store.Asked, error) {
+	return through(ctx, p, "Asked", func(ctx context.Context) ([]store.Asked, error) { return p.inner.Asked(ctx, account, filter) })
+}
+
+func (p *port) Question(ctx context.Context, account, id string) (store.Asked, error) {
+	return through(ctx, p, "Question", func(ctx context.Context) (store.Asked, error) { return p.inner.Question(ctx, account, id) })
+}
+
+func (p *port) Pending(ctx context.Context, account string, limit int) (int, error) {
+	return through(ctx, p, "Pending", func(ctx context.Context) (int, error) { return p.inner.Pending(ctx, account, limit) })
+}
+
+func (p *port) Waits(ctx context.Context, limit int) ([]store.Wait, error) {
+	return through(ctx, p, "Waits", func(ctx context.Context) ([]store.Wait, error) { return p.inner.Waits(ctx, limit) })
+}
+
+func (p *port) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	return through(ctx, p, "Paper", func(ctx context.Context) (store.Paper, error) { return p.inner.Paper(ctx, account, kind, id) })
+}
+
+func (p *port) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
+	return through(ctx, p, "Papers", func(ctx context.Context) ([]store.Paper, error) { return p.inner.Papers(ctx, account, kind, filter) })
+}
+
+func (p *port) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+	return through(ctx, p, "Due", func(ctx context.Context) ([]store.Paper, error) { return p.inner.Due(ctx, kind, limit) })
+}
+
+func (p *port) Amend(ctx context.Context, account string, beside store.Beside) error {
+	return only(ctx, p, "Amend", func(ctx context.Context) error { return p.inner.Amend(ctx, account, beside) })
+}
+
+func (p *port) AuditHead(ctx context.Context, account string) (chain.Head, error) {
+	return through(ctx, p, "AuditHead", func(ctx context.Context) (chain.Head, error) { return p.inner.AuditHead(ctx, account) })
+}
+
+func (p *port) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
+	accounts, err = through(ctx, p, "AuditAccounts", func(ctx context.Context) ([]string, error) {
+		accounts, cursor, err := p.inner.AuditAccounts(ctx, after, limit)
+		next = cursor
+		return accounts, err
+	})
+	return accounts, next, err
+}
+
+func (p *port) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	return through(ctx, p, "AuditLines", func(ctx context.Context) ([]store.AuditLine, error) {
+		return p.inner.AuditLines(ctx, account, after, limit)
+	})
+}
+
+func (p *port) Finished(ctx context.Context, before time.Time, limit int) ([]store.Run, error) {
+	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.Finished(ctx, before, limit) })
+}
+
+func (p *port) Forget(ctx context.Context, account, run string) error {
+	return only(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.Forget(ctx, account, run) })
+}
+
+func (p *port) History(ctx context.Context, account, run string) (store.History, error) {
+	return through(ctx, p, "History", func(ctx context.Context) (store.History, error) { return p.inner.History(ctx, account, run) })
+}
+
+func (p *port) Size(ctx context.Context) (store.Size, error) {
+	return through(ctx, p, "Size", p.inner.Size)
+}
+
+func (p *port) Vacuum(ctx context.Context) error { return only(ctx, p, "Vacuum", p.inner.Vacuum) }
+
+func (p *port) Reseal(ctx context.Context, after string, limit int, reseal func(store.Sealed) ([]byte, error)) (string, error) {
+	return through(ctx, p, "Reseal", func(ctx context.Context) (string, error) { return p.inner.Reseal(ctx, after, limit, reseal) })
+}
+
+func (p *port) Once(ctx context.Context, name string, value []byte) ([]byte, error) {
+	return through(ctx, p, "Once", func(ctx context.Context) ([]byte, error) { return p.inner.Once(ctx, name, value) })
+}
+
+func (p *port) AddCredential(ctx context.Context, credential store.Credential) error {
+	return only(ctx, p, "AddCredential", func(ctx context.Context) error { return p.inner.AddCredential(ctx, credential) })
+}
+
+func (p *port) Credential(ctx context.Context, id string) (store.Credential, error) {
+	return through(ctx, p, "Credential", func(ctx context.Context) (store.Credential, error) { return p.inner.Credential(ctx, id) })
+}
+
+func (p *port) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
+	return through(ctx, p, "Credentials", func(ctx context.Context) ([]store.Credential, error) { return p.inner.Credentials(ctx, account) })
+}
+
+func (p *port) RevokeCredential(ctx context.Context, account, id string) error {
+	return only(ctx, p, "RevokeCredential", func(ctx context.Context) error { return p.inner.RevokeCredential(ctx, account, id) })
+}

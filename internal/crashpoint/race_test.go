@@ -1,0 +1,5 @@
+//go:build race
+
+package crashpoint
+
+const raceEnabled = true

@@ -25,8 +25,8 @@ type book struct {
 	keys        map[string]deed
 }
 
-// readRuns reads the histories of all runs.
-func readRuns(ctx context.Context, s store.Store) (runs []store.History, err error) {
+// readRuns reads the histories of all runs of an account.
+func readRuns(ctx context.Context, s store.Store, account string) (runs []store.History, err error) {
 	var before store.RunPlace
 	for {
 		page, err := s.List(ctx, account, store.Filter{Before: before, Limit: 500})

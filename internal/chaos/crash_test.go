@@ -20,7 +20,8 @@ const (
 	soakRounds = 20
 	cyclesOne  = 100 // with one process on SQLite
 	cyclesTwo  = 150 // with two
-	cyclesPG   = 250 // with three on PostgreSQL
+	cyclesPG   = 125 // with three on PostgreSQL, in each of two worlds
+	worldsPG   = 2
 )
 
 // settlePatience is how long everything may take to settle when nothing is disturbed any more. What could not be finished because of
@@ -39,20 +40,28 @@ func TestCrash_TwoProcessesOnSQLite(t *testing.T) {
 
 func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	rounds(t, func(t *testing.T) { onPostgreSQL(t, 3, cyclesPG) })
+	rounds(t, func(t *testing.T) {
+		for world := range worldsPG {
+			t.Run(fmt.Sprintf("world %d", world+1), func(t *testing.T) {
+				t.Parallel()
+				onPostgreSQL(t, 3, cyclesPG)
+			})
+		}
+	})
 }
 
 // A replica that is built with the race detector takes twenty times as long to start, and nearly all of the time of these tests is starts. So
-// under it a tenth of the cycles is run here, and all of them in a process without it.
+// under it a tenth of the cycles is run here, and all of them in a process without it, at the same time.
 func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
 	if !raceDetector || testing.Short() {
 		return // they run by themselves
 	}
+	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "chaos.test")
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-c", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run", "^TestCrash_(One|Two|Three)").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run", "^TestCrash_(One|Two|Three|Desk)").CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Error(err)
@@ -80,12 +89,7 @@ func onSQLite(t *testing.T, processes, cycles int) {
 func onPostgreSQL(t *testing.T, replicas, cycles int) {
 	cluster := pgtest.Start(t)
 	database := cluster.Database(t)
-	var proxies []*proxy
-	var ways []string
-	for range replicas {
-		p, way := throughProxy(t, database)
-		proxies, ways = append(proxies, p), append(ways, way)
-	}
+	proxies, ways := throughProxies(t, database, replicas)
 	w := newWorld(t, plan{protocol: protocolFermata, slots: replicas, store: func(slot int) string { return ways[slot] }, errands: 8})
 	n := newNemesis(w)
 	n.cluster, n.proxies = cluster, proxies
@@ -108,7 +112,7 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	runs, err := readRuns(t.Context(), s)
+	runs, err := readRuns(t.Context(), s, account)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +132,7 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 		}
 	}
 	want("replicas killed", n.all, cycles)
-	for _, at := range phases {
+	for _, at := range n.phases {
 		want("kills at "+string(at), n.kills[at], cycles/100)
 	}
 	want("stops", int(n.stops.Load()), cycles/50)

@@ -15,6 +15,14 @@
 // those that read the store (book_test.go), and whether there is an order of everything that was said to each question in which every
 // answer makes sense (register_test.go).
 //
+// A second kind of world is about the desk (desk_*_test.go): payments that two people have to approve, within a second or two, on routes that notify, remind,
+// page, widen and expire in the meantime, told over HTTP to the sink. People come at the moment at which the clock does something, several at once, at
+// several replicas, and say it again until they are answered; some may not decide, some have left the group when the last vote is cast, some edit what is
+// asked, some only claim, comment, delegate, snooze, extend. In the end each request is held against itself: the request, the run, the store, the
+// audit log, the outbox, the sink and what everybody was told have to agree on one end, on who was counted, on what was meant and done, on each step of the route
+// and on each notice (desk_book_test.go, desk_words_test.go, desk_clock_test.go). How slow the routes are goes by how slow the machine is. What is known
+// to go wrong, and is passed over, is listed in desk_known_test.go.
+//
 // The same people, sink and checks also meet the protocol with one lock per run, which Fermata's design replaces (seed_test.go). There they must find
 // something, or nobody should believe them when they find nothing.
 //

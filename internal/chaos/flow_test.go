@@ -123,28 +123,30 @@ func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.Ef
 		target = targetKnowsKeys
 	}
 	return func(ctx context.Context, o order) (order, error) {
-		result := o.result(name)
-		yes, err := fermata.Approve(ctx, fermata.Action[action]{Name: name, Args: action{Order: o.Key, Gate: name, Amount: o.Amount}, Policy: policy})
-		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
-			*result = wasRejected
-			return o, nil
+		result, err := w.pass(ctx, action{Order: o.Key, Gate: name, Amount: o.Amount}, target, policy, options...)
+		if err == nil {
+			*o.result(name) = result
 		}
-		if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
-			*result = wasExpired
-			return o, nil
-		}
-		if err != nil {
-			return o, err
-		}
-		receipt, err := fermata.Effect(ctx, yes, func(ctx context.Context, args action, key string) (string, error) {
-			return w.call(ctx, call{Target: target, Key: key, Action: args})
-		}, options...)
-		if err != nil {
-			return o, err
-		}
-		*result = wasDone + receipt
-		return o, nil
+		return o, err
 	}
+}
+
+// pass asks for an action and does it, and returns what came of it.
+func (w *outside) pass(ctx context.Context, args action, target target, policy fermata.Policy, options ...fermata.EffectOption) (result string, err error) {
+	yes, err := fermata.Approve(ctx, fermata.Action[action]{Name: args.Gate, Args: args, Policy: policy})
+	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
+		return wasRejected, nil
+	}
+	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
+		return wasExpired, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	receipt, err := fermata.Effect(ctx, yes, func(ctx context.Context, args action, key string) (string, error) {
+		return w.call(ctx, call{Target: target, Key: key, Action: args})
+	}, options...)
+	return wasDone + receipt, err
 }
 
 // outside is the way of a replica to the sink.
@@ -163,21 +165,26 @@ type call struct {
 
 func (w *outside) call(ctx context.Context, c call) (receipt string, err error) {
 	c.Life = w.life
-	body, err := json.Marshal(c)
+	return receipt, w.post(ctx, "", c, &receipt)
+}
+
+// post sends something to the sink.
+func (w *outside) post(ctx context.Context, path string, what, reply any) error {
+	body, err := json.Marshal(what)
 	if err != nil {
-		return "", err
+		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the sink says %s", response.Status)
+		return fmt.Errorf("the sink says %s", response.Status)
 	}
-	return receipt, json.NewDecoder(response.Body).Decode(&receipt)
+	return json.NewDecoder(response.Body).Decode(reply)
 }

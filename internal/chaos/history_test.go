@@ -23,6 +23,7 @@ const (
 	doLook   verb = "look"
 	doCancel verb = "cancel"
 	doRetry  verb = "retry"
+	doAct    verb = "act"
 )
 
 // aim is what a person meant by an answer to one question.
@@ -34,6 +35,7 @@ type aim struct {
 	Word      string  // what they say otherwise
 	Nonsense  bool    // it is no answer to this question
 	Happened  *bool   // on an effect in doubt
+	Edited    bool    // what they want done is not what was asked
 }
 
 // attempt is one request, and the answer if there was one.
@@ -60,6 +62,9 @@ func (a *attempt) String() string {
 			text += fmt.Sprintf(" %s=%s", id, value)
 		}
 	}
+	if a.Act != nil {
+		text += fmt.Sprintf(" %s of %s %s%s", a.Act.Name, a.Act.Request, a.Act.To, a.Act.Text)
+	}
 	if a.got == 0 {
 		return text + ": no answer: " + a.trouble
 	}
@@ -71,7 +76,8 @@ type history struct {
 	mu      sync.Mutex
 	list    []*attempt
 	answers int
-	trouble string // the last
+	usual   time.Duration // what a decision took of late
+	trouble string        // the last
 }
 
 func (h *history) add(a *attempt) {
@@ -85,6 +91,9 @@ func (h *history) answered(a *attempt, reply answer, at time.Duration) {
 	defer h.mu.Unlock()
 	a.answer, a.got = reply, at
 	h.answers++
+	if a.verb == doDecide {
+		h.usual += (at - a.sent - h.usual) / 8
+	}
 }
 
 func (h *history) unanswered(a *attempt, err error) {
@@ -92,6 +101,13 @@ func (h *history) unanswered(a *attempt, err error) {
 	defer h.mu.Unlock()
 	a.trouble = err.Error()
 	h.trouble = a.trouble
+}
+
+// told is how many answers there were.
+func (h *history) told() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answers
 }
 
 // alive reports whether anybody ever got an answer, and if not, why not.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -27,9 +28,15 @@ import (
 // A replica is this test binary with this variable set: the JSON of a replicaConfig.
 const replicaVariable = "FERMATA_CHAOS_REPLICA"
 
+// worldsAtOnce is how many worlds there are at a time. They wait more than they work, so there may be more than there are processors.
+const worldsAtOnce = "6"
+
 func TestMain(m *testing.M) {
 	config := os.Getenv(replicaVariable)
 	if config == "" {
+		if err := flag.Set("test.parallel", worldsAtOnce); err != nil { // whoever says otherwise is heard later
+			panic(err)
+		}
 		os.Exit(pgtest.Main(m))
 	}
 	if err := replicate(config); err != nil {
@@ -53,6 +60,7 @@ type protocol string
 
 const (
 	protocolFermata protocol = "fermata"
+	protocolDesk    protocol = "desk" // Fermata's, with routes and several people to agree
 	protocolSeed    protocol = "seed"
 )
 
@@ -99,8 +107,11 @@ func replicate(text string) error {
 }
 
 func open(config replicaConfig) (service, error) {
-	if config.Protocol == protocolSeed {
+	switch config.Protocol {
+	case protocolSeed:
 		return openSeed(config)
+	case protocolDesk:
+		return openDesk(config)
 	}
 	return openFermata(config)
 }

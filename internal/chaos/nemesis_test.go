@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,13 +19,18 @@ type phase string
 const (
 	duringStart        = phase(doStart)
 	duringDecide       = phase(doDecide)
+	duringAct          = phase(doAct)
 	duringEffect phase = "effect"
+	duringNotice phase = "notice"
 	duringTimer  phase = "timer"
 	duringBoot   phase = "boot"
 	whenever     phase = "whenever"
 )
 
-var phases = []phase{duringStart, duringDecide, duringEffect, duringTimer, duringBoot, whenever}
+var (
+	phasesOfOrders = []phase{duringStart, duringDecide, duringEffect, duringTimer, duringBoot, whenever}
+	phasesOfDesk   = []phase{duringStart, duringDecide, duringAct, duringEffect, duringNotice, duringTimer, duringBoot, whenever}
+)
 
 // trip tells the nemesis, if it lies in wait for that, that a replica has come to a phase.
 func (w *world) trip(at phase, l *life) {
@@ -40,6 +46,10 @@ type nemesis struct {
 	rng     *rand.Rand
 	cluster *pgtest.Cluster // nil for SQLite
 	proxies []*proxy        // by slot
+	calm    time.Duration   // the longest time between two blows
+
+	mu   sync.Mutex
+	cuts []cut
 
 	kills               map[phase]int
 	all, terms, crashes int
@@ -47,7 +57,29 @@ type nemesis struct {
 }
 
 func newNemesis(w *world) *nemesis {
-	return &nemesis{world: w, rng: w.dice(1 << 33), kills: make(map[phase]int)}
+	n := &nemesis{world: w, rng: w.dice(1 << 33), calm: lease, kills: make(map[phase]int)}
+	if len(w.fleet.slots) == 1 { // nobody goes on meanwhile
+		n.calm = 2 * lease
+	}
+	return n
+}
+
+// cut is a time in which the replica of a slot could not count on its database; none of them could, if the slot is everywhere.
+type cut struct {
+	slot     int
+	from, to time.Duration // since the world began
+}
+
+const everywhere = -1
+
+// isCut notes that a replica is cut off from now on. The function that it returns ends that.
+func (n *nemesis) isCut(slot int) (end func()) {
+	from := n.now()
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.cuts = append(n.cuts, cut{slot, from, n.now()})
+	}
 }
 
 // rage kills so many replicas. Meanwhile others of them fall asleep, and the network has its moods.
@@ -74,7 +106,7 @@ func (n *nemesis) rage(cycles int) {
 		if time.Since(report) > 10*time.Second {
 			report = time.Now()
 			n.t.Logf("%6.1fs  %s", n.now().Seconds(), n)
-			if alive, trouble := n.history.alive(); !alive {
+			if alive, trouble := n.history.alive(); !alive && n.now() > settlePatience {
 				n.t.Fatalf("nobody gets an answer: %s\n%s", trouble, n.fleet.notes.of(""))
 			}
 		}
@@ -113,7 +145,7 @@ func (s *side) wait() {
 func (n *nemesis) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d kills (", n.all)
-	for i, at := range phases {
+	for i, at := range n.phases {
 		fmt.Fprintf(&text, "%s%s %d", map[bool]string{true: ", "}[i > 0], at, n.kills[at])
 	}
 	fmt.Fprintf(&text, "), %d stops, %d terms, %d database crashes, %d disturbances of the network", n.stops.Load(), n.terms, n.crashes, n.disturbed.Load())
@@ -125,7 +157,7 @@ func sleepUpTo(rng *rand.Rand, d time.Duration) { time.Sleep(time.Duration(rng.I
 
 // kill kills a replica at a moment of its choice, and starts the next.
 func (n *nemesis) kill() {
-	l, at := n.ambush(n.rng, phases[n.rng.IntN(len(phases))])
+	l, at := n.ambush(n.rng, n.phases[n.rng.IntN(len(n.phases))])
 	l.kill()
 	n.kills[at]++
 	n.all++
@@ -141,14 +173,21 @@ func (n *nemesis) breathe() {
 			n.t.Fatalf("no replica comes up: %s\n%s", trouble, n.fleet.notes.of(""))
 		}
 	}
-	sleepUpTo(n.rng, 2*lease)
+	before, deadline := n.history.told(), time.Now().Add(4*lease)
+	sleepUpTo(n.rng, n.calm)
+	for n.history.told() < before+fewAnswers && time.Now().Before(deadline) {
+		time.Sleep(lease / 20) // on a slow machine they need more time
+	}
 }
+
+// fewAnswers is what people should get between two blows.
+const fewAnswers = 10
 
 // ambush waits until a replica has come to a phase, but not for long, and returns it with the phase that it is hit in.
 func (n *nemesis) ambush(rng *rand.Rand, wanted phase) (l *life, at phase) {
 	slot := rng.IntN(len(n.fleet.slots))
 	switch wanted {
-	case duringStart, duringDecide, duringEffect:
+	case duringStart, duringDecide, duringAct, duringEffect, duringNotice:
 		select {
 		case l := <-n.traps[wanted]:
 			sleepUpTo(rng, 25*time.Millisecond)
@@ -156,10 +195,12 @@ func (n *nemesis) ambush(rng *rand.Rand, wanted phase) (l *life, at phase) {
 		case <-time.After(lease):
 		}
 	case duringTimer:
-		if due, ok := n.soon(); ok {
-			time.Sleep(time.Until(due))
-			sleepUpTo(rng, 60*time.Millisecond)
-			return n.fleet.current(slot), wanted
+		for until := time.Now().Add(lease); time.Now().Before(until); time.Sleep(lease / 20) {
+			if due, ok := n.soon(); ok {
+				time.Sleep(time.Until(due))
+				sleepUpTo(rng, 60*time.Millisecond)
+				return n.fleet.current(slot), wanted
+			}
 		}
 	case duringBoot: // the next life is hit before it is up
 		n.fleet.current(slot).kill()
@@ -193,6 +234,7 @@ func (n *nemesis) term() {
 
 // crash kills the database.
 func (n *nemesis) crash() {
+	defer n.isCut(everywhere)()
 	n.cluster.Kill(n.t)
 	n.crashes++
 	sleepUpTo(n.rng, lease)
@@ -202,7 +244,9 @@ func (n *nemesis) crash() {
 
 // disturb has the network between one replica and the database behave badly for a while.
 func (n *nemesis) disturb(rng *rand.Rand) {
-	p := n.proxies[rng.IntN(len(n.proxies))]
+	slot := rng.IntN(len(n.proxies))
+	defer n.isCut(slot)()
+	p := n.proxies[slot]
 	n.disturbed.Add(1)
 	switch rng.IntN(5) {
 	case 0:

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
 // errand is an order that people are busy with.
 type errand struct {
-	key    string
-	amount int
+	account string
+	key     string
+	amount  int
 
 	mu   sync.Mutex
 	said []decision // so far
@@ -300,11 +302,14 @@ func (d *doubts) suspects(id string, latest func() int64) int64 {
 
 // board is which errands there are.
 type board struct {
-	mu      sync.Mutex
+	mu       sync.Mutex
+	accounts []string // that take turns; none is account
+
 	wanted  int // how many at a time; 0 when there are to be no more
 	made    int
 	busy    map[*errand]bool // false while somebody begins it
 	settled int
+	seen    map[desk.Outcome]int // how they ended, as far as anybody looked
 }
 
 // todo is what there is to do at the board.
@@ -323,7 +328,10 @@ func (b *board) take(rng *rand.Rand) (*errand, todo) {
 	defer b.mu.Unlock()
 	if len(b.busy) < b.wanted {
 		b.made++
-		e := &errand{key: fmt.Sprintf("order-%d", b.made), amount: 1 + rng.IntN(1000)}
+		e := &errand{account: account, key: fmt.Sprintf("order-%d", b.made), amount: 1 + rng.IntN(1000)}
+		if len(b.accounts) > 0 {
+			e.account = b.accounts[b.made%len(b.accounts)]
+		}
 		b.busy[e] = false
 		return e, toBegin
 	}
@@ -348,13 +356,29 @@ func (b *board) begun(e *errand) {
 	b.busy[e] = true
 }
 
-func (b *board) finished(e *errand) {
+// finished reports whether nobody else had noticed that an errand is settled.
+func (b *board) finished(e *errand) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, busy := b.busy[e]; busy {
+	if _, first = b.busy[e]; first {
 		delete(b.busy, e)
 		b.settled++
 	}
+	return first
+}
+
+// saw notes how an errand ended.
+func (b *board) saw(outcome desk.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen[outcome]++
+}
+
+// hasSeen reports whether each of these ends was seen so often.
+func (b *board) hasSeen(least int, outcomes ...desk.Outcome) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !slices.ContainsFunc(outcomes, func(o desk.Outcome) bool { return b.seen[o] < least })
 }
 
 // close wants no more errands. Those that there are go on.

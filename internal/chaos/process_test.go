@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,15 @@ type fleet struct {
 	slots  []*life
 	last   int64           // the number of the last life
 	alive  map[int64]*life // those whose process has not ended
+	fates  map[int64]fate  // of those whose process has
 	faults []string        // what replicas did although nobody did anything to them
 	ending sync.WaitGroup
+}
+
+// fate is when a process of a slot was gone.
+type fate struct {
+	slot int
+	at   time.Time
 }
 
 // life is one process of a replica.
@@ -44,7 +52,7 @@ type life struct {
 }
 
 func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fleet {
-	f := &fleet{t: t, config: config, slots: make([]*life, slots), alive: make(map[int64]*life)}
+	f := &fleet{t: t, config: config, slots: make([]*life, slots), alive: make(map[int64]*life), fates: make(map[int64]fate)}
 	t.Cleanup(f.killAll)
 	for slot := range f.slots {
 		f.boot(slot)
@@ -118,6 +126,7 @@ func (f *fleet) ended(l *life, err error, alarmed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.alive, l.number)
+	f.fates[l.number] = fate{l.slot, time.Now()}
 	if alarmed || !l.doomed.Load() {
 		f.faults = append(f.faults, fmt.Sprintf("replica %d ended by itself: %v\n%s", l.slot, err, f.notes.of(fmt.Sprintf("life %d:", l.number))))
 	}
@@ -220,6 +229,15 @@ func (n *notes) write(line string) {
 		n.lines = append(n.lines[:0], n.lines[maxNotes/2:]...)
 	}
 	n.lines = append(n.lines, line)
+}
+
+// has reports whether a line has all of these words.
+func (n *notes) has(words ...string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.lines, func(line string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) })
+	})
 }
 
 // of returns the lines that mention a word.

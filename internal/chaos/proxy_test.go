@@ -53,6 +53,16 @@ func throughProxy(t *testing.T, connString string) (*proxy, string) {
 	return p, u.String()
 }
 
+// throughProxies is as many ways to the same.
+func throughProxies(t *testing.T, connString string, count int) (proxies []*proxy, ways []string) {
+	t.Helper()
+	for range count {
+		p, way := throughProxy(t, connString)
+		proxies, ways = append(proxies, p), append(ways, way)
+	}
+	return proxies, ways
+}
+
 func (p *proxy) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -182,9 +182,13 @@ func seedQuestion(o order, gate string) (question, error) {
 	return q, err
 }
 
-// cancel and retry are not part of the seed.
+// cancel, retry and act are not part of the seed.
 func (s *seedService) cancel(context.Context, request) (answer, error) {
 	return answer{Said: saidOver}, nil
+}
+
+func (s *seedService) act(context.Context, request) (answer, error) {
+	return answer{Said: saidNoRun}, nil
 }
 
 func (s *seedService) retry(context.Context, request) (answer, error) {

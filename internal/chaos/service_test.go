@@ -35,7 +35,7 @@ func openFermata(config replicaConfig) (service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, e, err := openExecutor(config, p)
+	s, e, err := openExecutor(config, p, executor.Desk{})
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,14 @@ func openFermata(config replicaConfig) (service, error) {
 }
 
 // openExecutor tries until the database is there: it may just be starting again.
-func openExecutor(config replicaConfig, p provider.Provider) (s closableStore, e *executor.Executor, err error) {
+func openExecutor(config replicaConfig, p provider.Provider, d executor.Desk) (s closableStore, e *executor.Executor, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()
 	for {
 		if s, err = openStore(ctx, config.Store); err == nil {
 			e, err = executor.New(executor.Config{
 				Store: s, Providers: []provider.Provider{p}, Box: glass{}, Lease: config.Lease, Workers: 3, Poll: 50 * time.Millisecond,
-				Wait: 400 * time.Millisecond, Timeout: config.Timeout, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				Wait: 400 * time.Millisecond, Timeout: config.Timeout, Desk: d, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			})
 			if err == nil {
 				return s, e, nil
@@ -84,7 +84,7 @@ func (f *fermataService) start(ctx context.Context, r request) (answer, error) {
 func (f *fermataService) decide(ctx context.Context, r request) (answer, error) {
 	asked := executor.Request{Account: r.Account, StateKey: r.Key, ResumeID: r.ResumeID, Actor: r.Actor, Via: "chaos", Targets: make(map[string]executor.Answer)}
 	for id, value := range r.Targets {
-		asked.Targets[id] = executor.Answer{Value: value}
+		asked.Targets[id] = executor.Answer{Value: value, Shown: r.Shown}
 	}
 	return answerOf(f.executor.Run(ctx, asked))
 }
@@ -144,7 +144,12 @@ func (f *fermataService) cancel(ctx context.Context, r request) (answer, error) 
 }
 
 func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {
-	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key))
+	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key, ""))
+}
+
+// act has nothing to act on: nobody looks at the desk of orders.
+func (f *fermataService) act(context.Context, request) (answer, error) {
+	return answer{Said: saidNoRun}, nil
 }
 
 func didOrOver(err error) (answer, error) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/desk"
 )
 
 // target is one of the two that the outside world consists of.
@@ -28,12 +30,22 @@ type deed struct {
 	at      time.Duration // since the world began
 }
 
+// telling is a notice that a replica has people told.
+type telling struct {
+	Account string      `json:"account"`
+	Notice  desk.Notice `json:"notice"`
+	Life    int64       `json:"life"` // of the replica
+
+	came, at time.Duration // when the replica came with it, and when it was told, since the world began
+}
+
 // sink is the outside world. It lives in the process of the tests, so its memory is the truth.
 type sink struct {
 	server *httptest.Server
 	clock  func() time.Duration
 	slow   time.Duration         // what 3 % of the calls take
 	called func(life int64)      // told of each call before anything is done
+	heard  func(life int64)      // told of each notice that was told
 	pause  func(d time.Duration) // time.Sleep
 
 	mu    sync.Mutex
@@ -41,13 +53,17 @@ type sink struct {
 	done  []deed
 	byKey map[string]deed
 	void  map[string]int64 // calls with this key of lives up to this one are refused
+	told  []telling
 }
 
 func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink {
 	s := &sink{
-		clock: clock, slow: slow, called: func(int64) {}, pause: time.Sleep, byKey: make(map[string]deed), void: make(map[string]int64),
+		clock: clock, slow: slow, called: func(int64) {}, heard: func(int64) {}, pause: time.Sleep, byKey: make(map[string]deed), void: make(map[string]int64),
 	}
-	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /", s.serve)
+	mux.HandleFunc("POST "+noticePath, s.hear)
+	s.server = httptest.NewServer(mux)
 	t.Cleanup(s.server.Close)
 	return s
 }
@@ -68,6 +84,39 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(receipt) // whoever is gone does not need it
+}
+
+// noticePath is where notices go.
+const noticePath = "/notice"
+
+// hear writes down what people are told. Now and then it does not, and says so.
+func (s *sink) hear(w http.ResponseWriter, r *http.Request) {
+	var t telling
+	if err := json.NewDecoder(r.Body).Decode(&t); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if rand.IntN(100) < 3 {
+		http.Error(w, "nobody listens", http.StatusServiceUnavailable)
+		return
+	}
+	t.came = s.clock()
+	before, after := s.delays()
+	s.pause(before) // as with deeds: it is told, even if whoever came with it is gone
+	s.mu.Lock()
+	t.at = s.clock()
+	s.told = append(s.told, t)
+	s.mu.Unlock()
+	s.heard(t.Life)
+	s.pause(after)
+	_ = json.NewEncoder(w).Encode("told") // whoever is gone does not need it
+}
+
+// tellings is everything that people were told, in order.
+func (s *sink) tellings() []telling {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]telling(nil), s.told...)
 }
 
 // delays is how long a call takes before and after it is done.

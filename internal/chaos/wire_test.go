@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,6 +23,17 @@ type request struct {
 	Actor    string                     `json:"actor,omitempty"`
 	ResumeID string                     `json:"resumeId,omitempty"`
 	Targets  map[string]json.RawMessage `json:"targets,omitempty"` // by interrupt
+	Shown    string                     `json:"shown,omitempty"`   // the digest of what they saw, if they say
+	Act      *acting                    `json:"act,omitempty"`
+}
+
+// acting is something that is done with a request and decides nothing.
+type acting struct {
+	Request string    `json:"request"`
+	Name    desk.Name `json:"name"`
+	To      string    `json:"to,omitempty"`
+	Text    string    `json:"text,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 }
 
 // said is what became of a request.
@@ -63,6 +75,8 @@ type view struct {
 	Run       string       `json:"run"`
 	Status    store.Status `json:"status"`
 	Questions []question   `json:"questions"` // all that were ever asked
+
+	Requests map[string]desk.Request `json:"requests,omitempty"` // by question, for those who look at the desk
 }
 
 func (v *view) open() []question {
@@ -95,6 +109,7 @@ type service interface {
 	look(ctx context.Context, r request) (answer, error)
 	cancel(ctx context.Context, r request) (answer, error)
 	retry(ctx context.Context, r request) (answer, error)
+	act(ctx context.Context, r request) (answer, error)
 	stop()
 }
 
@@ -102,7 +117,7 @@ type service interface {
 func door(s service) http.Handler {
 	mux := http.NewServeMux()
 	for path, call := range map[string]func(context.Context, request) (answer, error){
-		"start": s.start, "decide": s.decide, "look": s.look, "cancel": s.cancel, "retry": s.retry,
+		"start": s.start, "decide": s.decide, "look": s.look, "cancel": s.cancel, "retry": s.retry, "act": s.act,
 	} {
 		mux.HandleFunc("POST /"+path, func(w http.ResponseWriter, r *http.Request) {
 			var asked request

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/desk"
 )
 
 // world is a test: replicas, people and the outside.
@@ -29,7 +31,8 @@ type world struct {
 	over context.Context // ends when nobody waits for anything any more
 	end  context.CancelFunc
 
-	traps map[phase]chan *life
+	phases []phase // at which replicas are hit
+	traps  map[phase]chan *life
 
 	mu     sync.Mutex
 	due    []time.Time // deadlines that somebody has seen
@@ -42,6 +45,8 @@ type plan struct {
 	slots    int
 	store    func(slot int) string // what the replica of a slot opens
 	errands  int                   // at a time
+	accounts []string              // whose errands they are; none is account
+	phases   []phase               // at which replicas are hit; none is those of orders
 }
 
 // lease is how long a replica keeps a run without a word. Everything else is scaled to it.
@@ -51,22 +56,28 @@ func newWorld(t *testing.T, p plan) *world {
 	t.Helper()
 	w := &world{
 		t: t, seed: seedOf(t), began: time.Now(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
-		board: board{wanted: p.errands, busy: make(map[*errand]bool)}, doubts: doubts{upTo: make(map[string]int64)}, traps: make(map[phase]chan *life),
+		board: board{wanted: p.errands, accounts: p.accounts, busy: make(map[*errand]bool), seen: make(map[desk.Outcome]int)}, phases: p.phases, doubts: doubts{upTo: make(map[string]int64)}, traps: make(map[phase]chan *life),
 	}
-	for _, at := range phases {
+	if w.phases == nil {
+		w.phases = phasesOfOrders
+	}
+	for _, at := range w.phases {
 		w.traps[at] = make(chan *life)
 	}
 	w.over, w.end = context.WithCancel(context.Background())
 	w.sink = newSink(t, w.now, 3*lease)
-	w.sink.called = func(life int64) {
-		if l := w.fleet.find(life); l != nil {
-			w.trip(duringEffect, l)
+	trips := func(at phase) func(life int64) {
+		return func(life int64) {
+			if l := w.fleet.find(life); l != nil {
+				w.trip(at, l)
+			}
 		}
 	}
+	w.sink.called, w.sink.heard = trips(duringEffect), trips(duringNotice)
 	dice := w.dice(1 << 32)
 	w.fleet = newFleet(t, p.slots, func(slot int) replicaConfig {
 		config := replicaConfig{Protocol: p.protocol, Store: p.store(slot), Sink: w.sink.server.URL, Lease: lease, Timeout: time.Hour}
-		if dice.IntN(3) == 0 { // what such a replica asks is soon over its deadline
+		if dice.IntN(3) == 0 && p.protocol != protocolDesk { // what such a replica asks is soon over its deadline
 			config.Timeout = 2 * lease
 		}
 		return config

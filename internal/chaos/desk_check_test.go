@@ -1,0 +1,304 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/store"
+)
+
+// quiet is the docket of a payment that went well: dee commented on it, ann and bob approved it after a page, and cid was told that he came too late.
+type quiet struct {
+	*docket
+	faults
+	t        *testing.T
+	revision int64
+}
+
+var askedAmount = action{Order: "order-1", Gate: pay, Amount: 3}
+
+func newQuiet(t *testing.T) *quiet {
+	t.Helper()
+	args, err := json.Marshal(askedAmount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &quiet{t: t, faults: faults{ends: map[int64]fate{1: {0, noon.Add(time.Hour)}}, rest: 3, failed: func(int64, string) bool { return false }}, docket: &docket{
+		account: account, world: noon, known: func(string) {},
+		run: store.History{Run: store.Run{Account: account, ID: "run", StateKey: "order-1", Status: store.Completed}},
+		interrupt: store.Interrupt{
+			Account: account, Run: "run", NewInterrupt: store.NewInterrupt{ID: "int"}, Deadline: noon.Add(time.Second), State: store.Decided, Verdict: store.Approve,
+			Source: store.Person, By: "bob", At: noon.Add(300 * time.Millisecond), Final: digestOf(pay, askedAmount),
+		},
+	}}
+	change, err := desk.New(desk.Ask{
+		ID: "int", Args: args, Route: quickRoutes[0], Asked: desk.Asked{Kind: "approval", Shown: "shown", Action: pay, Digest: digestOf(pay, askedAmount), Requester: requesters + "1"},
+		Need: desk.Requirement{Groups: []desk.Group{{From: []string{"group:payers"}, Count: quorum}}, Exclude: []desk.Duty{desk.Requester}},
+	}, q.env(0))
+	q.take(change, err)
+	q.apply(80, desk.Tick{})
+	q.comment(90, "dee")
+	q.vote(100, "ann")
+	q.apply(200, desk.Tick{})
+	q.vote(300, "bob")
+	q.said("cid", answer{Said: saidRefused, Result: store.AlreadyDecided, Interrupt: "int", By: "bob", Verdict: store.Approve})
+	q.deeds = []deed{{call: call{Key: "key", Action: askedAmount}}}
+	q.run.Events = []store.Event{{Kind: store.EventDecided, Interrupt: "int"}}
+	q.result(wasDone + "receipt")
+	return q
+}
+
+func (q *quiet) env(at int) desk.Env {
+	return desk.Env{Now: noon.Add(time.Duration(at) * time.Millisecond), Directory: payers{}}
+}
+
+func (q *quiet) result(result string) {
+	output, err := json.Marshal(payment{Key: "order-1", Result: result})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	outcome, err := json.Marshal(fermata.Completed{Run: "run", Output: output})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	q.run.Run.Outcome = boxed(string(outcome))
+}
+
+// take makes a change, and has it told.
+func (q *quiet) take(change desk.Change, err error) {
+	q.t.Helper()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	for _, n := range change.Notices {
+		q.notices = append(q.notices, posted{n, store.Paper{ID: fmt.Sprintf("%s@%d", n.Key, q.revision)}})
+		at := time.Second + time.Duration(len(q.tellings))*time.Millisecond
+		q.tellings = append(q.tellings, telling{Account: account, Notice: n, Life: 1, came: at, at: at})
+	}
+	q.doc = change.Request
+	q.revision++
+}
+
+func (q *quiet) apply(at int, act desk.Act) desk.Change {
+	q.t.Helper()
+	change, err := desk.Apply(q.doc, act, q.env(at))
+	q.take(change, err)
+	return change
+}
+
+// said is a decision and its answer.
+func (q *quiet) said(by string, reply answer) {
+	q.attempts = append(q.attempts, &attempt{
+		verb: doDecide, request: request{Account: account, Key: "order-1", Actor: by, ResumeID: "id of " + by, Targets: map[string]json.RawMessage{"int": nil}},
+		aims: []aim{{Interrupt: "int", Gate: pay, Approve: &askedAmount}}, sent: time.Second, got: time.Second + 1, answer: reply,
+	})
+}
+
+func (q *quiet) vote(at int, by string) {
+	q.t.Helper()
+	change := q.apply(at, desk.Approve{From: desk.From{Actor: desk.Person(by, "")}})
+	q.said(by, answer{Said: saidPending})
+	q.line(by, audit.Decided{Verb: audit.Approve, ResumeID: "id of " + by, Settles: change.Final != nil, Timing: audit.Timing{Decided: audit.At(q.env(at).Now)}})
+}
+
+func (q *quiet) line(by string, body audit.Body) {
+	q.lines = append(q.lines, audit.Record{Seq: int64(len(q.lines) + 1), Actor: audit.Actor{Principal: by}, Body: body})
+}
+
+func (q *quiet) comment(at int, by string) {
+	q.t.Helper()
+	q.apply(at, desk.Comment{From: desk.From{Actor: desk.Person(by, "")}, Text: "hm"})
+	q.attempts = append(q.attempts, &attempt{
+		verb: doAct, request: request{Account: account, Actor: by, Act: &acting{Request: "int", Name: desk.NameComment, Text: "hm"}}, got: 1, answer: answer{Said: saidDone},
+	})
+}
+
+// of is the attempt of somebody.
+func (q *quiet) of(by string) *attempt {
+	return q.attempts[slices.IndexFunc(q.attempts, func(a *attempt) bool { return a.Actor == by })]
+}
+
+// decided changes what a line of the log says.
+func (q *quiet) decided(line int, change func(*audit.Decided)) {
+	body := q.lines[line].Body.(audit.Decided)
+	change(&body)
+	q.lines[line].Body = body
+}
+
+func (q *quiet) check() []violation {
+	_, again := q.twice([]*docket{q.docket})
+	return append(q.docket.check(), again...)
+}
+
+func (q *quiet) notice(kind desk.NoticeKind) int {
+	return slices.IndexFunc(q.notices, func(n posted) bool { return n.Kind == kind })
+}
+
+func TestDeskChecks_FindNothingWhereAllIsWell(t *testing.T) {
+	for _, v := range newQuiet(t).check() {
+		t.Error(v)
+	}
+}
+
+func TestDeskChecks_FindWhatIsWrong(t *testing.T) {
+	early := time.Millisecond
+	for name, test := range map[string]struct {
+		spoil func(q *quiet)
+		want  invariant
+	}{
+		"the run goes on":                       {func(q *quiet) { q.run.Run.Status = store.Waiting }, settles},
+		"the request is open":                   {func(q *quiet) { q.doc.State, q.doc.Final = desk.Open, nil }, oneEnd},
+		"the store says that it expired":        {func(q *quiet) { q.interrupt.Verdict = store.Expired }, oneEnd},
+		"two events end it":                     {func(q *quiet) { q.run.Events = append(q.run.Events, q.run.Events[0]) }, oneEnd},
+		"the log does not settle it":            {func(q *quiet) { q.decided(1, func(d *audit.Decided) { d.Settles = false }) }, chained},
+		"the log settles it twice":              {func(q *quiet) { q.line("system:clock", audit.Expired{}) }, chained},
+		"the log counts a word after the end":   {func(q *quiet) { q.lines = append(q.lines, q.lines[0]) }, oneEnd},
+		"the run thinks that it was rejected":   {func(q *quiet) { q.result(wasRejected) }, noBypass},
+		"it is decided after its deadline":      {func(q *quiet) { q.interrupt.At = q.interrupt.Deadline }, oneTimer},
+		"the desk decides after the deadline":   {func(q *quiet) { q.doc.Final.At = q.doc.Deadline }, oneTimer},
+		"there are two deadlines":               {func(q *quiet) { q.interrupt.Deadline = q.interrupt.Deadline.Add(early) }, oneTimer},
+		"it expires before its deadline":        {func(q *quiet) { q.doc.Final.Outcome = desk.Lapsed }, oneTimer},
+		"a counted word is not in the log":      {func(q *quiet) { q.lines = q.lines[1:] }, wordCounts},
+		"a word is counted twice":               {func(q *quiet) { q.lines = append(q.lines[:1:1], q.lines...) }, wordCounts},
+		"a refused word is in the log":          {func(q *quiet) { q.of("ann").answer = q.of("cid").answer }, wordCounts},
+		"nobody said what is in the log":        {func(q *quiet) { q.lines[0].Actor.Principal = "eve" }, wordCounts},
+		"nonsense is in the log":                {func(q *quiet) { q.of("ann").aims[0].Nonsense = true }, wordCounts},
+		"the log has a no where a yes was said": {func(q *quiet) { q.decided(0, func(d *audit.Decided) { d.Verb = audit.Reject }) }, asMeant},
+		"a vote is not in the request":          {func(q *quiet) { q.doc.Votes = q.doc.Votes[1:] }, wordCounts},
+		"a vote of the request is not in the log": {func(q *quiet) {
+			q.doc.Votes = append(q.doc.Votes, desk.Vote{By: "eve", Verb: desk.VerbApprove})
+		}, wordCounts},
+		"the first of two words is enough": {func(q *quiet) { q.lines = q.lines[1:] }, twoPayers},
+		"two words are not enough": {func(q *quiet) {
+			q.lines = append(q.lines[:1:1], q.lines...)
+			q.lines[1].Actor.Principal = "cid"
+		}, wordCounts},
+		"the requester counts":    {func(q *quiet) { q.doc.Asked.Requester = "ann" }, twoPayers},
+		"one who has left counts": {func(q *quiet) { q.lines[0].Actor.Principal = tempUntil(noon.Add(250 * time.Millisecond)) }, twoPayers},
+		"one person approves":     {func(q *quiet) { q.doc.Final.By = []string{"bob", "bob"} }, twoPayers},
+		"somebody is bound to what they did not mean": {func(q *quiet) {
+			q.of("ann").aims[0].Approve = &action{Order: "order-1", Gate: pay, Amount: 6}
+		}, asMeant},
+		"the store approves something else":   {func(q *quiet) { q.interrupt.Final = "another" }, asMeant},
+		"something else is done":              {func(q *quiet) { q.deeds[0].Action.Amount = 6 }, asMeant},
+		"it is done twice":                    {func(q *quiet) { q.deeds = append(q.deeds, q.deeds[0]) }, onceOnly},
+		"it is not done":                      {func(q *quiet) { q.deeds = nil }, decisionCounts},
+		"it is done and was rejected":         {func(q *quiet) { q.interrupt.Verdict = store.Reject }, approvedOnly},
+		"the refusal names another winner":    {func(q *quiet) { q.of("cid").answer.By = "eve" }, wordCounts},
+		"the refusal has no reason":           {func(q *quiet) { q.of("cid").answer.Result = store.TooLate }, wordCounts},
+		"a payer is told to be none":          {func(q *quiet) { q.of("cid").answer.Result = "forbidden" }, wordCounts},
+		"an edit is told that there was none": {func(q *quiet) { q.of("cid").answer.Result = store.Mismatch }, wordCounts},
+		"a repeated id is refused": {func(q *quiet) {
+			again := *q.of("ann")
+			again.answer, again.got = q.of("cid").answer, again.got+1
+			q.attempts = append(q.attempts, &again)
+		}, oneAnswer},
+		"an acknowledged comment is lost":      {func(q *quiet) { q.doc.Comments = nil }, durable},
+		"a comment is there twice":             {func(q *quiet) { q.doc.Comments = append(q.doc.Comments, q.doc.Comments[0]) }, durable},
+		"a step is taken twice":                {func(q *quiet) { q.doc.Log = append(q.doc.Log[:2:2], q.doc.Log[1:]...) }, oneTimer},
+		"a step is taken after the end":        {func(q *quiet) { q.doc.Log = append(q.doc.Log, q.doc.Log[2]) }, oneTimer},
+		"a step is taken before its time":      {func(q *quiet) { q.doc.Log[2].At = noon.Add(79 * early) }, oneTimer},
+		"a step has no notice":                 {func(q *quiet) { q.notices = q.notices[1:] }, oneTimer},
+		"a step has two notices":               {func(q *quiet) { q.notices = append(q.notices, q.notices[0]) }, oneTimer},
+		"a notice is of no step":               {func(q *quiet) { q.notices[0].Epoch = 2 }, oneTimer},
+		"the outbox has a notice twice":        {func(q *quiet) { q.notices = append(q.notices, q.notices[0]) }, toldOnce},
+		"nobody is told":                       {func(q *quiet) { q.tellings = q.tellings[1:] }, toldOnce},
+		"a notice is never done with":          {func(q *quiet) { q.notices[0].paper.Next = noon }, toldOnce},
+		"people are told what was never so":    {func(q *quiet) { q.tellings[0].Notice.Targets = nil }, durable},
+		"people are told twice for nothing":    {func(q *quiet) { q.tellings = append(q.tellings, q.tellings[0]) }, toldOnce},
+		"there is no all-clear":                {func(q *quiet) { n := q.notice(desk.Resolve); q.notices = slices.Delete(q.notices, n, n+1) }, allClear},
+		"there are two all-clears":             {func(q *quiet) { q.notices = append(q.notices, q.notices[q.notice(desk.Resolve)]) }, allClear},
+		"somebody else gets the all-clear":     {func(q *quiet) { q.notices[q.notice(desk.Resolve)].Targets = []string{"oncall:boss"} }, allClear},
+		"the last that is told is a page":      {func(q *quiet) { q.tellings[q.notice(desk.Page)].at = time.Hour }, allClear},
+		"the all-clear is of another incident": {func(q *quiet) { q.notices[q.notice(desk.Resolve)].Incident = "another" }, allClear},
+		"what was for nothing is an all-clear": {func(q *quiet) {
+			n := q.notice(desk.Resolve)
+			q.notices[n].paper.Facts = []byte(`{"result":"moot"}`)
+			q.tellings = slices.Delete(q.tellings, n, n+1)
+		}, toldOnce},
+		"a page is forgotten": {func(q *quiet) { q.doc.Place.Paged = nil }, allClear},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQuiet(t)
+			test.spoil(q)
+			found := q.check()
+			if !slices.ContainsFunc(found, func(v violation) bool { return v.broken == test.want }) {
+				t.Errorf("found %v, want %s", found, test.want)
+			}
+		})
+	}
+}
+
+// What is told twice is excused by a death or a cut between the two, and by nothing that comes later.
+func TestDeskChecks_ExcuseWhoDiedOrWasCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault func(q *quiet)
+		want  string
+	}{
+		"nothing happened":              {func(q *quiet) {}, ""},
+		"it died":                       {func(q *quiet) { q.ends[1] = fate{0, noon.Add(2 * time.Second)} }, "died"},
+		"it died afterwards":            {func(q *quiet) { q.ends[1] = fate{0, noon.Add(4 * time.Second)} }, ""},
+		"it was cut off":                {func(q *quiet) { q.cuts = []cut{{0, 0, 2 * time.Second}} }, "cut off"},
+		"it says that it failed":        {func(q *quiet) { q.failed = func(int64, string) bool { return true } }, ""},
+		"it says so, and others follow": {func(q *quiet) { q.rest, q.failed = 2, func(int64, string) bool { return true } }, "could not note it"},
+		"it died meanwhile":             {func(q *quiet) { q.ends[1] = fate{0, noon.Add(time.Second - 1)} }, "died"},
+		"it was cut off long before":    {func(q *quiet) { q.cuts = []cut{{0, -time.Minute, -2 * time.Second}} }, ""},
+		"another was cut off":           {func(q *quiet) { q.cuts = []cut{{1, 0, 2 * time.Second}} }, ""},
+		"the database was gone":         {func(q *quiet) { q.cuts = []cut{{everywhere, 0, 2 * time.Second}} }, "cut off"},
+		"it was cut off too late":       {func(q *quiet) { q.cuts = []cut{{0, 4 * time.Second, 5 * time.Second}} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQuiet(t)
+			again := q.tellings[0]
+			again.came, again.at, again.Life = 3*time.Second, 3*time.Second, 2
+			q.tellings = append(q.tellings, again)
+			test.fault(q)
+			excused, found := q.twice([]*docket{q.docket})
+			if excused[test.want] != 1 || (len(found) == 0) != (test.want != "") {
+				t.Errorf("%v, %v; want %q", excused, found, test.want)
+			}
+		})
+	}
+}
+
+// What is passed over is passed over only where its mark is.
+func TestDeskChecks_PassOverNothingButWhatIsKnown(t *testing.T) {
+	q := newQuiet(t)
+	q.of("ann").answer = q.of("cid").answer
+	q.run.Resumes = []store.Resume{{Actor: "ann", ID: "id of ann"}}
+	if len(q.check()) == 0 {
+		t.Error("one answer is on record, and it is another one")
+	}
+	q.run.Papers = []store.Paper{{Kind: "resume", ID: ident.Derive("res", "ann", "id of ann")}}
+	for _, v := range q.check() {
+		t.Errorf("two are: %s", v)
+	}
+	last := q.notice(desk.Page)
+	q.tellings[last].at = time.Hour
+	q.notices[last].paper.Facts = []byte(`{"tries":1,"result":"moot"}`)
+	if len(q.check()) == 0 {
+		t.Error("a page that is told last stays open")
+	}
+	q.notices[last].paper.Facts = []byte(`{"tries":2,"result":"moot"}`)
+	for _, v := range q.check() {
+		t.Errorf("it was tried twice: %s", v)
+	}
+	twice := audit.Finding{Code: audit.RanTwice, Interrupt: "int"}
+	q.run.Effects = []store.Effect{{NewEffect: store.NewEffect{Key: "a"}}, {NewEffect: store.NewEffect{Key: "a"}}}
+	if !q.oneKey(twice) {
+		t.Error("an effect that was repeated under its key is two")
+	}
+	q.run.Effects[1].Key = "b"
+	if q.oneKey(twice) {
+		t.Error("two effects are one")
+	}
+}

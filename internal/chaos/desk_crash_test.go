@@ -1,0 +1,269 @@
+//go:build unix
+
+package chaos
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store"
+)
+
+// How many replicas are killed while people decide against the clock. In a soak it is twenty times as many.
+const (
+	cyclesDeskPG     = 30
+	cyclesDeskSQLite = 20
+)
+
+// deskAccounts are whose payments they are.
+var deskAccounts = []string{account, "globex"}
+
+func TestCrash_DeskOfFourProcessesOnSQLite(t *testing.T) {
+	t.Parallel()
+	rounds(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "fermata.db")
+		deskLoop(t, plan{slots: fewer(4), store: func(int) string { return file }}, &nemesis{}, file, cyclesDeskSQLite)
+	})
+}
+
+func TestCrash_DeskOfEightReplicasOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	rounds(t, func(t *testing.T) {
+		cluster := pgtest.Start(t)
+		database := cluster.Database(t)
+		proxies, ways := throughProxies(t, database, fewer(8))
+		deskLoop(t, plan{slots: len(ways), store: func(slot int) string { return ways[slot] }}, &nemesis{cluster: cluster, proxies: proxies}, database, cyclesDeskPG)
+	})
+}
+
+// fewer is how many replicas there are under the race detector: it is there for the races inside of them, and those among them are for the others to find.
+func fewer(replicas int) int {
+	if raceDetector {
+		return 1 + replicas/4
+	}
+	return replicas
+}
+
+// deskLoop lets people decide against the clock while replicas are killed, waits until all is settled and told, and then compares what everybody knows.
+func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
+	t.Helper()
+	if testing.Short() || raceDetector {
+		cycles /= 5
+	}
+	p.protocol, p.errands, p.accounts, p.phases = protocolDesk, 2*p.slots, deskAccounts, phasesOfDesk
+	w := newWorld(t, p)
+	n := newNemesis(w)
+	n.cluster, n.proxies, n.calm = with.cluster, with.proxies, lease/2
+	for slot := range w.fleet.slots {
+		<-w.fleet.current(slot).ready // they begin at the same moment, and that takes a while
+	}
+	settled := w.payday(p.errands + 2)
+	n.rage(cycles)
+	deadline := time.Now().Add(settlePatience) // on a slow machine not all that is to be seen has happened yet
+	for !w.board.hasSeen(least(cycles), desk.Approved, desk.Rejected, desk.Lapsed) || !w.board.hasSeen(leastLeft(cycles), hadLeft) {
+		if time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(lease)
+	}
+	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
+	n.settle(settled, settlePatience)
+	w.fleet.killAll()
+	s, err := openStore(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rest := w.tellTheRest(s)
+	w.fleet.killAll()
+	w.closeBooks(n, s, rest, cycles)
+}
+
+// hadLeft is seen where somebody's vote did not count any more, whatever the end. Under the race detector there may be too few requests for that.
+const hadLeft desk.Outcome = "had left"
+
+func leastLeft(cycles int) int { return min(1, cycles/cyclesDeskSQLite) }
+
+// least is how often everything should happen in so many cycles.
+func least(cycles int) int { return 1 + cycles/10 }
+
+// tellTheRest has everything told that is left to be told. Whoever dies with a notice in hand keeps it for a minute; nobody waits for that here: all are
+// dead, so the notices can be let go of. It returns the life that tells them.
+func (w *world) tellTheRest(s store.Store) int64 {
+	w.t.Helper()
+	left := w.letGo(s)
+	w.t.Logf("%6.1fs  %d notices were in the hands of the dead", w.now().Seconds(), left)
+	l := w.fleet.boot(0)
+	for deadline := time.Now().Add(settlePatience); left > 0; time.Sleep(lease / 4) {
+		if left = len(w.untold(s)); time.Now().After(deadline) {
+			w.fault("I17: %d notices are not told after %s without faults", left, settlePatience)
+			break
+		}
+	}
+	return l.number
+}
+
+// untold are the notices that are left to be told.
+func (w *world) untold(s store.Store) (list []store.Paper) {
+	w.t.Helper()
+	for _, account := range deskAccounts {
+		for after := ""; ; {
+			page, err := s.Papers(w.t.Context(), account, noticePaper, store.PaperFilter{After: after, Limit: 1000})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for _, paper := range page {
+				if after = paper.ID; !paper.Next.IsZero() {
+					list = append(list, paper)
+				}
+			}
+			if len(page) < 1000 {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// letGo makes all notices due that the dead have in hand, and returns how many there are.
+func (w *world) letGo(s store.Store) int {
+	w.t.Helper()
+	list := w.untold(s)
+	now, err := s.Now(w.t.Context())
+	for _, paper := range list {
+		if err == nil {
+			change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: now}
+			err = s.Amend(w.t.Context(), paper.Account, store.Beside{Papers: []store.PaperChange{change}})
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// closeBooks reads everything and checks it.
+func (w *world) closeBooks(n *nemesis, s store.Store, rest int64, cycles int) {
+	w.t.Helper()
+	e := evidence{w.history.all(), w.sink.log()}
+	told := w.sink.tellings()
+	found := e.doneOnce()
+	found = append(found, e.askedFor()...)
+	var all []*docket
+	known := make(map[string]int)
+	for _, account := range deskAccounts {
+		dockets, err := readDockets(w.t.Context(), s, account, e, told)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, d := range dockets {
+			d.world, d.known = w.began, func(flaw string) { known[flaw]++ }
+		}
+		broken, err := audited(w.t.Context(), s, account, dockets)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all, found = append(all, dockets...), append(found, broken...)
+	}
+	var runs []store.History
+	for _, d := range all {
+		runs = append(runs, d.run)
+		found = append(found, d.check()...)
+	}
+	failed := func(life int64, key string) bool {
+		return w.fleet.notes.has(fmt.Sprintf("life %d: ", life), "people could not be told", key)
+	}
+	excused, again := (&faults{ends: w.fleet.fates, cuts: n.cuts, rest: rest, failed: failed}).twice(all)
+	found = append(found, again...)
+	w.report(found, runs)
+	w.tellDockets(found, all)
+	w.t.Log(w.summary(n, len(found)))
+	tally := w.deskTally(all, told, excused)
+	w.t.Log(tally)
+	for flaw, n := range known {
+		w.t.Logf("%d times known: %s", n, flaw)
+	}
+	for _, missing := range tally.missing(n, cycles) {
+		w.t.Errorf("that nothing was found means nothing: %s", missing)
+	}
+}
+
+// tellDockets shows what is known of the first requests that something is wrong with.
+func (w *world) tellDockets(found []violation, all []*docket) {
+	shown := make(map[string]bool)
+	for _, v := range found {
+		for _, d := range all {
+			if d.key() == v.key && !shown[v.key] && len(shown) < maxStories {
+				shown[v.key] = true
+				w.t.Log(d.tell())
+			}
+		}
+	}
+}
+
+// deskTally is what happened, in numbers.
+type deskTally struct {
+	requests, steps, papers, tellings, pages, left int
+	ends                                           map[desk.Outcome]int
+	refused                                        map[store.Result]int
+	excused                                        map[string]int
+	close                                          int // decisions within 50 ms before the deadline, and refusals as too late
+	missedSteps                                    []string
+}
+
+// muchTooLate is how long a step may be overdue when its request ends without anybody asking why.
+const muchTooLate = 500 * time.Millisecond
+
+func (w *world) deskTally(all []*docket, told []telling, excused map[string]int) deskTally {
+	t := deskTally{requests: len(all), tellings: len(told), ends: make(map[desk.Outcome]int), refused: make(map[store.Result]int), excused: excused}
+	for _, d := range all {
+		if d.doc.Final != nil {
+			t.ends[d.doc.Final.Outcome]++
+			if left := d.doc.Deadline.Sub(d.doc.Final.At); left > 0 && left < 50*time.Millisecond {
+				t.close++
+			}
+		}
+		t.left += len(d.doc.Progress.Lapsed)
+		t.papers += len(d.notices)
+		t.pages += len(d.doc.Place.Paged)
+		for _, e := range d.doc.Log {
+			if e.What == desk.WasStep {
+				t.steps++
+			}
+		}
+		t.missedSteps = append(t.missedSteps, d.missed(muchTooLate)...)
+		for _, s := range d.sayings() {
+			if s.answer != nil && s.answer.answer.Said == saidRefused {
+				t.refused[s.answer.answer.Result]++
+			}
+		}
+	}
+	return t
+}
+
+func (t deskTally) String() string {
+	return fmt.Sprintf("    %d requests: %v, %d of them decided within 50 ms before the deadline; refused words: %v; %d votes of people who had left\n    %d steps, %d never taken although overdue by %s; %d notices, told %d times, again because of %v; %d paged",
+		t.requests, t.ends, t.close, t.refused, t.left, t.steps, len(t.missedSteps), muchTooLate, t.papers, t.tellings, t.excused, t.pages)
+}
+
+// missing says what should have happened and did not.
+func (t deskTally) missing(n *nemesis, cycles int) (list []string) {
+	want := func(what string, got, least int) {
+		if got < least {
+			list = append(list, fmt.Sprintf("%d %s, at least %d are expected", got, what, least))
+		}
+	}
+	want("replicas killed", n.all, cycles)
+	for _, outcome := range []desk.Outcome{desk.Approved, desk.Rejected, desk.Lapsed} {
+		want("requests that ended with "+string(outcome), t.ends[outcome], least(cycles))
+	}
+	want("words that came too late", t.refused[store.TooLate]+t.refused[store.AlreadyDecided], least(cycles))
+	want("votes of people who had left", t.left, leastLeft(cycles))
+	want("people paged", t.pages, least(cycles))
+	want("notices told", t.tellings, 5*cycles)
+	return list
+}

@@ -1,0 +1,253 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+)
+
+// payment is the state of a run that asks two people for one thing. What it asks for is an action, as of orders.
+type payment struct {
+	Key    string `json:"key"`
+	Amount int    `json:"amount"`
+	Result string `json:"result,omitempty"`
+}
+
+const (
+	paymentName = "payment"
+	pay         = "pay" // known by its idempotency key
+)
+
+func newPayments(w *outside) (*graph.Flow[payment], error) {
+	g := graph.New[payment](paymentName)
+	g.Node(pay, func(ctx context.Context, p payment) (payment, error) {
+		result, err := w.pass(ctx, action{Order: p.Key, Gate: pay, Amount: p.Amount}, targetKnowsKeys, nil, fermata.Idempotent())
+		if err == nil {
+			p.Result = result
+		}
+		return p, err
+	})
+	g.Edge(graph.Start, pay)
+	g.Edge(pay, graph.End)
+	return g.Compile()
+}
+
+// quorum is how many payers have to agree.
+const quorum = 2
+
+// deskRules ask two payers, and not the one who wants to pay. The amount says on which route they are told; an edit does not change that.
+const deskRules = `
+version: "1"
+default: deny
+defaults:
+  ask: {groups: [{from: ["group:payers"], count: 2}], separation_of_duties: [requester], editable: ["/amount"], deadline: 1h}
+rules:
+`
+
+// loadRules adds one rule for each route.
+func loadRules() (*policy.Set, error) {
+	text := deskRules
+	for name, route := range deskRoutes() {
+		text += fmt.Sprintf("- {id: %s, when: req.tool == \"pay\" && %s, then: ask, ask: {route: %[1]s}}\n", name, route.when)
+	}
+	return policy.Load("payments.yaml", []byte(text), policy.Options{})
+}
+
+// Routes are as slow as the machine: people who wait for every answer as long as a request is open can decide nothing. Whoever asks says with the amount how
+// slow they found it, in millions.
+const (
+	million = 1_000_000
+	paces   = 4 // each twice as slow as the one before
+)
+
+// paced is a route, and the amounts for which it is.
+type paced struct {
+	desk.Route
+	when string
+}
+
+// deskRoutes are the routes in all paces, by name.
+func deskRoutes() map[string]paced {
+	all := make(map[string]paced)
+	for pace := range paces {
+		for n, route := range quickRoutes {
+			route.Name = fmt.Sprintf("%s%d", route.Name, pace)
+			route.Cap <<= pace
+			route.Steps = slices.Clone(route.Steps)
+			for i := range route.Steps {
+				route.Steps[i].At <<= pace
+			}
+			when := fmt.Sprintf("args.amount >= %d && args.amount < %d && args.amount %% %d == %d", pace*million, (pace+1)*million, len(quickRoutes), n)
+			all[route.Name] = paced{route, when}
+		}
+	}
+	return all
+}
+
+const ms = desk.Duration(time.Millisecond)
+
+// quickRoutes have everything that a route can do happen within one or two seconds.
+var quickRoutes = []desk.Route{
+	{Name: "brisk", Cap: 2000 * ms, Steps: []desk.Step{
+		{At: 0, Notify: []string{desk.TargetInbox, "group:payers"}},
+		{At: 80 * ms, Remind: []string{desk.TargetApprovers}},
+		{At: 200 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
+		{At: 300 * ms, Widen: []string{"group:leads"}, Notify: []string{"group:leads"}},
+		{At: 450 * ms, Remind: []string{desk.TargetClaimer}},
+		{At: 600 * ms, Page: []string{"oncall:payments", "oncall:boss"}, Severity: "critical"},
+		{At: 1000 * ms, Expire: "stale"},
+	}},
+	{Name: "calm", Cap: 2000 * ms, Steps: []desk.Step{
+		{At: 0, Notify: []string{desk.TargetInbox}},
+		{At: 250 * ms, Remind: []string{desk.TargetInbox}, SkipIf: []desk.Condition{desk.IfClaimed}},
+		{At: 700 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
+		{At: 1500 * ms, Expire: "stale"},
+	}},
+	// It pages when it is nearly over.
+	{Name: "tight", Steps: []desk.Step{
+		{At: 0, Notify: []string{desk.TargetApprovers}},
+		{At: 760 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
+		{At: 780 * ms, Remind: []string{desk.TargetInbox}},
+		{At: 800 * ms, Expire: "stale"},
+	}},
+}
+
+// payers are who may pay. Those who want to pay are among them, and so are temps, until the moment that their name says.
+type payers struct{}
+
+var permanent = []string{"ann", "bob", "cid", "dee", "eve"}
+
+const (
+	requesters = "requester-"
+	temps      = "temp-"
+	outsider   = "zoe"
+)
+
+// Member implements desk.Directory.
+func (payers) Member(who, person string) (bool, error) {
+	return who == "group:payers" && payerAt(person, time.Now()), nil
+}
+
+// payerAt reports whether somebody is a payer at a moment.
+func payerAt(person string, at time.Time) bool {
+	if leaves, temp := strings.CutPrefix(person, temps); temp {
+		micros, err := strconv.ParseInt(leaves, 10, 64)
+		return err == nil && at.Before(time.UnixMicro(micros))
+	}
+	return slices.Contains(permanent, person) || strings.HasPrefix(person, requesters)
+}
+
+// tempUntil is somebody who is a payer until a moment.
+func tempUntil(at time.Time) string { return fmt.Sprintf("%s%d", temps, at.UnixMicro()) }
+
+// deskService is an executor with a desk.
+type deskService struct{ *fermataService }
+
+func openDesk(config replicaConfig) (service, error) {
+	w := &outside{url: config.Sink, life: config.Life}
+	flow, err := newPayments(w)
+	if err != nil {
+		return nil, err
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
+	if err != nil {
+		return nil, err
+	}
+	rules, err := loadRules()
+	if err != nil {
+		return nil, err
+	}
+	routes := make(map[string]desk.Route)
+	for name, route := range deskRoutes() {
+		routes[name] = route.Route
+	}
+	s, e, err := openExecutor(config, p, executor.Desk{Directory: payers{}, Routes: routes, Rules: rules, Notify: w.tell})
+	if err != nil {
+		return nil, err
+	}
+	e.Start()
+	return deskService{&fermataService{executor: e, store: s}}, nil
+}
+
+// tell has the sink tell people.
+func (w *outside) tell(ctx context.Context, account string, notice desk.Notice) error {
+	var reply string
+	return w.post(ctx, noticePath, telling{Account: account, Notice: notice, Life: w.life}, &reply)
+}
+
+func (d deskService) start(ctx context.Context, r request) (answer, error) {
+	input, err := json.Marshal(payment{Key: r.Key, Amount: r.Amount})
+	if err != nil {
+		return answer{}, err
+	}
+	return answerOf(d.executor.Run(ctx, executor.Request{
+		Account: r.Account, StateKey: r.Key, Graph: inproc.Name + ":" + paymentName, Input: input, Actor: r.Actor, Via: "chaos",
+	}))
+}
+
+// look shows the requests, too.
+func (d deskService) look(ctx context.Context, r request) (answer, error) {
+	reply, err := d.fermataService.look(ctx, r)
+	if err != nil || reply.View == nil {
+		return reply, err
+	}
+	reply.View.Requests = make(map[string]desk.Request)
+	for _, q := range reply.View.Questions {
+		doc, err := d.executor.Request(ctx, r.Account, q.ID)
+		if err != nil {
+			return answer{}, err
+		}
+		reply.View.Requests[q.ID] = doc
+	}
+	return reply, nil
+}
+
+func (d deskService) act(ctx context.Context, r request) (answer, error) {
+	from := desk.From{Actor: desk.Person(r.Actor, desk.AuthSSO), Via: "chaos"}
+	var act desk.Act
+	switch r.Act.Name {
+	case desk.NameClaim:
+		act = desk.Claim{From: from}
+	case desk.NameRelease:
+		act = desk.Release{From: from}
+	case desk.NameView:
+		act = desk.View{From: from}
+	case desk.NameComment:
+		act = desk.Comment{From: from, Text: r.Act.Text}
+	case desk.NameDelegate:
+		act = desk.Delegate{From: from, To: r.Act.To}
+	case desk.NameSnooze:
+		act = desk.Snooze{From: from, Until: r.Act.Until}
+	case desk.NameExtend:
+		act = desk.Extend{From: from, Until: r.Act.Until}
+	case desk.NameEscalate:
+		act = desk.Escalate{From: from}
+	default:
+		return answer{}, fmt.Errorf("nobody does %q here", r.Act.Name)
+	}
+	_, err := d.executor.Act(ctx, r.Account, r.Act.Request, act)
+	switch {
+	case err == nil:
+		return answer{Said: saidDone}, nil
+	case errors.Is(err, store.ErrNotFound):
+		return answer{Said: saidNoRun}, nil
+	case desk.Code(err) != "":
+		return answer{Said: saidRefused, Error: desk.Code(err)}, nil
+	}
+	return answer{}, err
+}

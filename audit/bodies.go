@@ -116,11 +116,17 @@ type (
 
 // What is allowed beforehand.
 type (
-	// PolicyLoaded says which policy is in force from now on.
+	// PolicyLoaded says that actions are judged by a policy that this log has not named before.
 	PolicyLoaded struct {
 		Ruling   Ruling `json:"ruling"`
 		Previous string `json:"previous,omitempty"` // its digest
 		Rules    int    `json:"rules"`
+	}
+
+	// PolicyDenied says that the rules do not let something be done, and that nobody was asked.
+	PolicyDenied struct {
+		Action Action `json:"action"`
+		Ruling Ruling `json:"ruling"`
 	}
 
 	// GrantMade says that something is allowed for a while without asking again.
@@ -178,6 +184,16 @@ type (
 	RunEnded struct {
 		Status  string `json:"status"`
 		Outcome Digest `json:"outcome,omitzero"`
+	}
+
+	// RunParked says that a run is left alone until somebody looks at what stops it.
+	RunParked struct {
+		Attempts int `json:"attempts"`
+	}
+
+	// RunRetried says that somebody wants a parked run to go on.
+	RunRetried struct {
+		Attempts int `json:"attempts"` // how often it was tried before
 	}
 )
 

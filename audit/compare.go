@@ -55,6 +55,16 @@ func (k *known) begun(number int) bool {
 	return false
 }
 
+// allowed returns what a rule allowed, if nobody was asked: the intent says it.
+func (k *known) allowed(number int) (what Digest, ok bool) {
+	intent, recorded := k.intents[number]
+	if !recorded || k.settled != nil || k.run != nil {
+		return Digest{}, false
+	}
+	body := intent.Body.(EffectBegun)
+	return body.Action.Args, len(body.Ruling.Rules) > 0
+}
+
 // approval returns what was approved; ok is false if nothing was.
 func (k *known) approval() (what Digest, ok bool) {
 	if k.settled == nil {
@@ -76,7 +86,10 @@ func (k *known) approval() (what Digest, ok bool) {
 func (r *reconciler) compareEffect(f Finding, k *known, e EffectLine) {
 	what := fmt.Sprintf("Effect %d of %s", e.Number, e.Interrupt)
 	approved, ok := k.approval()
+	byRule, isAllowed := k.allowed(e.Number)
 	switch {
+	case isAllowed:
+		r.compareDigest(f, byRule, e)
 	case k.settled == nil:
 		r.say(f, Page, RunNotApproved, "%s was begun at %s, and the record holds no approval.", what, At(e.Begun))
 	case !ok:

@@ -87,7 +87,7 @@ func (e *exporter) lines(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := unchecked(signed)
+		c, err := Unchecked(signed)
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ func (Refused) kind() Kind      { return "request.refused" }
 func (Expired) kind() Kind      { return "request.expired" }
 func (Withdrawn) kind() Kind    { return "request.withdrawn" }
 func (PolicyLoaded) kind() Kind { return "policy.loaded" }
+func (PolicyDenied) kind() Kind { return "policy.denied" }
 func (GrantMade) kind() Kind    { return "grant.made" }
 func (GrantUsed) kind() Kind    { return "grant.used" }
 func (GrantRevoked) kind() Kind { return "grant.revoked" }
@@ -40,6 +41,8 @@ func (EffectBegun) kind() Kind  { return "effect.begun" }
 func (EffectEnded) kind() Kind  { return "effect.ended" }
 func (RunStarted) kind() Kind   { return "run.started" }
 func (RunEnded) kind() Kind     { return "run.ended" }
+func (RunParked) kind() Kind    { return "run.parked" }
+func (RunRetried) kind() Kind   { return "run.retried" }
 func (Exported) kind() Kind     { return "audit.exported" }
 func (Erased) kind() Kind       { return "audit.erased" }
 func (Verified) kind() Kind     { return "audit.verified" }
@@ -48,8 +51,8 @@ func (KeyUsed) kind() Kind      { return "audit.signed" }
 // readers decodes the body of each kind.
 var readers = table(
 	reader[Asked], reader[Delivered], reader[Viewed], reader[Claimed], reader[Released], reader[Escalated], reader[Delegated], reader[Snoozed],
-	reader[Changed], reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[GrantMade],
-	reader[GrantUsed], reader[GrantRevoked], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded],
+	reader[Changed], reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[PolicyDenied], reader[GrantMade],
+	reader[GrantUsed], reader[GrantRevoked], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded], reader[RunParked], reader[RunRetried],
 	reader[Exported], reader[Erased], reader[Verified], reader[KeyUsed],
 )
 
@@ -126,6 +129,13 @@ func (r Refused) valid() error { return required("Why", r.Why) }
 func (e EffectBegun) valid() error {
 	if e.Number < 1 || e.Action.Args == (Digest{}) {
 		return errors.New("an effect needs a number and a digest of what is done")
+	}
+	return nil
+}
+
+func (d PolicyDenied) valid() error {
+	if d.Action.Name == "" || len(d.Ruling.Rules) == 0 {
+		return errors.New("a denial needs the action and the rules that deny it")
 	}
 	return nil
 }

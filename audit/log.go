@@ -59,22 +59,36 @@ func hashReader(ctx context.Context, log Log, account string) tlog.HashReader {
 }
 
 // MakeCheckpoint signs a log as it is now and keeps the checkpoint; or returns the last one, if nothing was added since. If the log is no
-// extension of what was signed last, it signs nothing and returns ErrFork: whoever has the older checkpoint could show that the log lied.
-func MakeCheckpoint(ctx context.Context, log Log, account string, key *Key) (Checkpoint, error) {
+// extension of what was signed last, or of one of the checkpoints of the caller's own that were kept elsewhere, it signs nothing and returns ErrFork:
+// whoever has the older checkpoint could show that the log lied.
+func MakeCheckpoint(ctx context.Context, log Log, account string, key *Key, kept ...[]byte) (Checkpoint, error) {
+	last, lastErr := lastCheckpoint(ctx, log, account) // before the head: so it cannot be longer
+	if lastErr != nil && !errors.Is(lastErr, ErrNotSigned) {
+		return Checkpoint{}, lastErr
+	}
 	head, err := log.Head(ctx, account)
 	if err != nil {
 		return Checkpoint{}, err
 	}
 	next, err := key.Sign(head)
+	if errors.Is(err, ErrEmpty) && (lastErr == nil || len(kept) > 0) {
+		return Checkpoint{}, fmt.Errorf("%w: it is empty", ErrFork)
+	}
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	last, err := lastCheckpoint(ctx, log, account)
-	if err != nil && !errors.Is(err, ErrNotSigned) {
-		return Checkpoint{}, err
+	hashes := hashReader(ctx, log, account)
+	for _, signed := range kept {
+		older, err := Unchecked(signed)
+		if err != nil {
+			return Checkpoint{}, err
+		}
+		if err := extends(next, older, hashes); err != nil {
+			return Checkpoint{}, err
+		}
 	}
-	if err == nil {
-		if err := extends(next, last, hashReader(ctx, log, account)); err != nil {
+	if lastErr == nil {
+		if err := extends(next, last, hashes); err != nil {
 			return Checkpoint{}, err
 		}
 		if last.Size == next.Size {
@@ -84,18 +98,30 @@ func MakeCheckpoint(ctx context.Context, log Log, account string, key *Key) (Che
 	return next, log.KeepCheckpoint(ctx, account, next)
 }
 
+// lastFinder is a log that finds its last checkpoint without reading all of them.
+type lastFinder interface {
+	lastNote(ctx context.Context, account string) ([]byte, error) // nil: there is none
+}
+
 func lastCheckpoint(ctx context.Context, log Log, account string) (Checkpoint, error) {
 	var last []byte
-	for signed, err := range log.Checkpoints(ctx, account) {
-		if err != nil {
+	if finder, ok := log.(lastFinder); ok {
+		var err error
+		if last, err = finder.lastNote(ctx, account); err != nil {
 			return Checkpoint{}, err
 		}
-		last = signed
+	} else {
+		for signed, err := range log.Checkpoints(ctx, account) {
+			if err != nil {
+				return Checkpoint{}, err
+			}
+			last = signed
+		}
 	}
 	if last == nil {
 		return Checkpoint{}, ErrNotSigned
 	}
-	return unchecked(last)
+	return Unchecked(last)
 }
 
 func extends(next, last Checkpoint, hashes tlog.HashReader) error {

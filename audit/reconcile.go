@@ -105,6 +105,12 @@ const (
 	GroupUnknown       FindingCode = "group_unknown"
 )
 
+// FindingCodes are all of them, for those who count.
+var FindingCodes = []FindingCode{
+	RunNotApproved, ApprovedNotRun, DigestsDiffer, DigestGone, RanTwice, IntentNotRecorded, IntentNotInLedger, ReceiptNotRecorded, EffectInDoubt,
+	DecisionLost, DecisionNotInAudit, DecidedTwice, OutcomesDiffer, ClickLost, NotInGroup, GroupUnknown,
+}
+
 // Finding is one place where the books do not agree.
 type Finding struct {
 	Severity       Severity
@@ -134,11 +140,14 @@ func Reconcile(books Books) ([]Finding, error) {
 	for id, k := range r.known {
 		r.compare(id, k)
 	}
-	slices.SortFunc(r.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Interrupt, b.Interrupt),
-			cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
-	})
+	slices.SortFunc(r.findings, Worse)
 	return r.findings, nil
+}
+
+// Worse orders findings, the worst first.
+func Worse(a, b Finding) int {
+	return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Interrupt, b.Interrupt),
+		cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
 }
 
 func rank(s Severity) int { return slices.Index([]Severity{Page, Warn, Info}, s) }
@@ -191,14 +200,18 @@ func (r *reconciler) record(rec Record) {
 		}
 	case Refused:
 		r.clicks[body.Click.Key] = true
-	case Expired, GrantUsed:
+	case Expired:
 		r.settle(rec)
+	case GrantUsed:
+		if rec.Place.Interrupt != "" { // else nobody was to be asked yet: the intent says which rule let it happen
+			r.settle(rec)
+		}
 	case EffectBegun:
 		r.about(rec.Place.Interrupt).intents[body.Number] = rec
 	case EffectEnded:
 		r.about(rec.Place.Interrupt).receipts[body.Number] = true
-	case Asked, Delivered, Viewed, Claimed, Released, Escalated, Delegated, Snoozed, Changed, Commented, Withdrawn, PolicyLoaded, GrantMade,
-		GrantRevoked, RunStarted, RunEnded, Exported, Erased, Verified, KeyUsed: // nothing that another book knows too
+	case Asked, Delivered, Viewed, Claimed, Released, Escalated, Delegated, Snoozed, Changed, Commented, Withdrawn, PolicyLoaded, PolicyDenied,
+		GrantMade, GrantRevoked, RunStarted, RunEnded, RunParked, RunRetried, Exported, Erased, Verified, KeyUsed: // nothing that another book knows too
 	}
 }
 

@@ -51,6 +51,15 @@ func (h *history) drop(kind audit.Kind) {
 	h.records = slices.DeleteFunc(h.records, func(r audit.Record) bool { return r.Kind() == kind })
 }
 
+// byRule has the effect allowed by a rule, so that nobody was asked.
+func (h *history) byRule() {
+	h.drop("request.decided")
+	h.interrupts, h.clicks = nil, nil
+	intent := h.records[0].Body.(audit.EffectBegun)
+	intent.Ruling = audit.Ruling{Rules: []string{"small"}}
+	h.records[0].Body = intent
+}
+
 func (h *history) decide(change func(*audit.Decided)) {
 	d := h.records[0].Body.(audit.Decided)
 	change(&d)
@@ -89,6 +98,14 @@ func TestReconcile_Findings(t *testing.T) {
 		want   []want
 	}{
 		"effect without a decision": {func(h *history) { h.drop("request.decided"); h.interrupts, h.clicks = nil, nil },
+			[]want{{audit.Page, audit.RunNotApproved, "holds no approval"}}},
+		"effect by a rule": {func(h *history) { h.byRule() }, nil},
+		"effect by a rule, with other arguments (I6)": {func(h *history) { h.byRule(); h.effects[0].Digest = "digest of pay(1000)" },
+			[]want{{audit.Page, audit.DigestsDiffer, "other arguments than were approved"}}},
+		"effect by a rule, although people were asked": {func(h *history) {
+			h.byRule()
+			h.interrupts = []audit.InterruptLine{{Run: "run_1", Interrupt: "int_1"}}
+		},
 			[]want{{audit.Page, audit.RunNotApproved, "holds no approval"}}},
 		"effect after a rejection": {func(h *history) {
 			h.decide(func(d *audit.Decided) { d.Verb = audit.Reject })

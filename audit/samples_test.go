@@ -76,6 +76,9 @@ func bodies() []audit.Body {
 		audit.Verified{From: 1, To: 23, Signed: 20, Problem: "edited", At: 7},
 		audit.Changed{What: "extended", Deadline: at(90)},
 		audit.KeyUsed{Verifier: "fermata-go.github.io/audit/ab+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", Size: 24, Root: audit.HashOf([]byte("x"))},
+		audit.PolicyDenied{Action: action, Ruling: ruling},
+		audit.RunParked{Attempts: 25},
+		audit.RunRetried{Attempts: 25},
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"strconv"
 	"sync"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -99,8 +101,13 @@ type checkpointFacts struct {
 
 // Checkpoints returns the signed notes of an account, by growing size.
 func (s *Stored) Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error] {
+	return s.CheckpointsAfter(ctx, account, 0)
+}
+
+// CheckpointsAfter returns those that sign more records than so many.
+func (s *Stored) CheckpointsAfter(ctx context.Context, account string, size int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		filter := store.PaperFilter{Limit: 1000}
+		filter := store.PaperFilter{After: sizeID(size), Limit: 1000}
 		for {
 			page, err := s.lines.Papers(ctx, account, CheckpointPaper, filter)
 			if err != nil {
@@ -108,12 +115,8 @@ func (s *Stored) Checkpoints(ctx context.Context, account string) iter.Seq2[[]by
 				return
 			}
 			for _, paper := range page {
-				var facts checkpointFacts
-				if err := strictjson.Decode(bytes.TrimSpace(paper.Facts), &facts); err != nil {
-					yield(nil, fmt.Errorf("%w: paper %s: %w", ErrCheckpoint, paper.ID, err))
-					return
-				}
-				if !yield([]byte(facts.Note), nil) {
+				note, err := noteOf(paper)
+				if !yield(note, err) || err != nil {
 					return
 				}
 				filter.After = paper.ID
@@ -125,14 +128,61 @@ func (s *Stored) Checkpoints(ctx context.Context, account string) iter.Seq2[[]by
 	}
 }
 
+func noteOf(paper store.Paper) ([]byte, error) {
+	var facts checkpointFacts
+	if err := strictjson.Decode(bytes.TrimSpace(paper.Facts), &facts); err != nil {
+		return nil, fmt.Errorf("%w: paper %s: %w", ErrCheckpoint, paper.ID, err)
+	}
+	return []byte(facts.Note), nil
+}
+
+// sizeID names the paper of a checkpoint so that papers are in the order of their sizes.
+func sizeID(size int64) string { return fmt.Sprintf("%020d", size) }
+
+// fewNotes is how many checkpoints are read to find the last one. If there are more, it is searched for.
+const fewNotes = 100
+
+// lastNote finds the last checkpoint; nil if there is none. After years of signing there are many, so it halves the sizes in which it can be.
+func (s *Stored) lastNote(ctx context.Context, account string) ([]byte, error) {
+	beyond := func(size int64, limit int) ([]store.Paper, error) {
+		return s.lines.Papers(ctx, account, CheckpointPaper, store.PaperFilter{After: sizeID(size), Limit: limit})
+	}
+	page, err := beyond(0, fewNotes)
+	if err != nil || len(page) == 0 {
+		return nil, err
+	}
+	last := page[len(page)-1]
+	if len(page) < fewNotes {
+		return noteOf(last)
+	}
+	low, high := int64(0), int64(math.MaxInt64) // the size of the last one that was found, and one beyond which there is none
+	for {
+		if low, err = strconv.ParseInt(last.ID, 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: paper %s", ErrCheckpoint, last.ID)
+		}
+		for page = nil; low < high && len(page) == 0; {
+			middle := low + (high-low)/2
+			if page, err = beyond(middle, 1); err != nil {
+				return nil, err
+			}
+			if len(page) == 0 {
+				high = middle
+			}
+		}
+		if len(page) == 0 {
+			return noteOf(last)
+		}
+		last = page[0]
+	}
+}
+
 // KeepCheckpoint adds a checkpoint.
 func (s *Stored) KeepCheckpoint(ctx context.Context, account string, c Checkpoint) error {
 	facts, err := json.Marshal(checkpointFacts{Note: string(c.Note)})
 	if err != nil {
 		return err
 	}
-	id := fmt.Sprintf("%020d", c.Size) // so that papers are in the order of their sizes
-	err = s.lines.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{{Kind: CheckpointPaper, ID: id, Facts: facts}}})
+	err = s.lines.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{{Kind: CheckpointPaper, ID: sizeID(c.Size), Facts: facts}}})
 	if errors.Is(err, store.ErrStale) {
 		return nil // there is one of this size
 	}

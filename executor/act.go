@@ -46,11 +46,8 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 	if asked.State == store.Withdrawn && known.State == desk.Open {
 		return known.Request, &desk.OverError{State: desk.Withdrawn, Outcome: desk.Dropped, At: asked.Created}
 	}
-	c := &filing{run: store.Run{Account: account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
-	if c.dossier, err = e.dossierOf(ctx, account, asked.Run); err != nil {
-		return desk.Request{}, err
-	}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	c, err := e.filingFor(ctx, asked)
+	if err != nil {
 		return desk.Request{}, err
 	}
 	change, err := desk.Apply(known.Request, act, e.env(c.now))
@@ -64,6 +61,17 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 		return desk.Request{}, err
 	}
 	return change.Request, e.store.Amend(ctx, account, c.Beside)
+}
+
+// filingFor begins what is written beside a change of a request.
+func (e *Executor) filingFor(ctx context.Context, asked store.Asked) (*filing, error) {
+	c := &filing{run: store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
+	var err error
+	if c.dossier, err = e.dossierOf(ctx, asked.Account, asked.Run); err != nil {
+		return nil, err
+	}
+	c.now, err = e.store.Now(ctx)
+	return c, err
 }
 
 // Request returns the life of a question among people, or store.ErrNotFound.
@@ -98,17 +106,7 @@ func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as s
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return store.Beside{}, err
 	}
-	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
-	if err != nil {
-		return store.Beside{}, err
-	}
-	var open []string
-	for _, i := range asked {
-		if i.State == store.Pending {
-			open = append(open, i.ID)
-		}
-	}
-	if err := e.withdraw(ctx, c, open, string(as)); err != nil {
+	if err := e.withdrawOpen(ctx, c, "", string(as)); err != nil {
 		return store.Beside{}, err
 	}
 	who := theSystem
@@ -117,6 +115,21 @@ func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as s
 	}
 	err = c.line(who, c.place(), audit.RunEnded{Status: string(as)})
 	return c.Beside, err
+}
+
+// withdrawOpen takes back all that the run asks, but for one.
+func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string) error {
+	asked, err := e.store.Interrupts(ctx, c.run.Account, c.run.ID)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, i := range asked {
+		if i.State == store.Pending && i.ID != but {
+			open = append(open, i.ID)
+		}
+	}
+	return e.withdraw(ctx, c, open, why)
 }
 
 // withdraw takes back what people have before them: the run no longer asks.
@@ -150,6 +163,9 @@ func (e *Executor) tick() {
 		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
 			e.config.Log.Error("the routes of requests", "err", err)
 		}
+		if err := e.explain(); err != nil && e.life.Err() == nil {
+			e.config.Log.Error("looking for what runs were asked", "err", err)
+		}
 		e.rests(e.config.Poll)
 	}
 }
@@ -162,32 +178,37 @@ func (e *Executor) ticks(guard *clockGuard) error {
 	due, err := e.store.Due(e.life, store.RequestPaper, atOnce)
 	for _, paper := range due {
 		known, failure := e.readRequest(paper)
+		pause := putOff
 		if failure == nil && now.Before(known.Deadline) {
-			_, failure = e.act(e.life, paper.Account, paper.ID, desk.Tick{})
+			if _, failure = e.act(e.life, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
+				pause = putOffBriefly // it was not the request: perhaps the store, for a moment
+			}
 		}
-		if failure != nil && !errors.Is(failure, store.ErrStale) && !errors.Is(failure, ErrDecides) {
-			e.later(paper, now) // so that it does not stand in the way of others
+		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, ErrDecides) {
+			continue // what is over meanwhile, the store says
 		}
-		if failure != nil && !errors.Is(failure, store.ErrStale) && !errors.Is(failure, ErrDecides) { // what is over meanwhile, the store says
-			err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
-		}
+		e.later(paper, now.Add(pause)) // so that it does not stand in the way of others
+		err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
 	}
 	return err
 }
 
 // later puts off a paper that cannot be worked on now.
-func (e *Executor) later(paper store.Paper, now time.Time) {
-	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: now.Add(putOff)}
+func (e *Executor) later(paper store.Paper, next time.Time) {
+	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
 	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil && !errors.Is(err, store.ErrStale) {
 		e.config.Log.Error("a paper could not be put off", "kind", paper.Kind, "err", err)
 	}
 }
 
-// putOff is for how long.
-const putOff = 5 * time.Minute
+// For how long: what cannot be read will not get better soon; what else went wrong may.
+const (
+	putOff        = 5 * time.Minute
+	putOffBriefly = 5 * time.Second
+)
 
-// lapse is what is written beside an interrupt that expires.
-func (e *Executor) lapse(i store.Interrupt, paper *store.Paper) store.Beside {
+// lapse is what is written beside an interrupt that expires; or that would, and is put off because of an outage.
+func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, outages []outage) store.Beside {
 	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
 	if paper == nil {
 		return c.Beside
@@ -197,7 +218,14 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper) store.Beside {
 		c.run.Provider, c.run.Graph, _ = strings.Cut(facts.Graph, ":")
 	}
 	known, err := e.readRequest(*paper)
+	var changes []desk.Change
 	if err == nil {
+		changes, err = e.spare(known.Request, outages, now)
+	}
+	if err == nil && changes != nil {
+		c.now = now
+		err = e.fileAll(c, changes, known.revision)
+	} else if err == nil {
 		if known.Deadline.After(c.now) {
 			c.now = known.Deadline
 		}

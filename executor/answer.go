@@ -106,6 +106,9 @@ func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said
 	if err == nil && i.Kind == fermata.Approval.Name() {
 		err = e.approval(actor, w)
 	}
+	if err == nil && i.Kind == fermata.InDoubt.Name() {
+		err = e.contradicts(ctx, w)
+	}
 	if field, signed := signatures[i.Kind]; err == nil && signed {
 		err = w.sign(field, actor)
 	}

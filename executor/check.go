@@ -2,11 +2,14 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
-	"maps"
+	"reflect"
 	"slices"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -22,34 +25,20 @@ type Checked struct {
 // without doing so; see [provider.Checker]. It runs and changes nothing, while others may.
 func (e *Executor) Check(ctx context.Context) iter.Seq2[Checked, error] {
 	return func(yield func(Checked, error) bool) {
-		accounts, err := e.accounts(ctx)
-		if err != nil {
-			yield(Checked{}, err)
-			return
-		}
-		for _, account := range accounts {
+		err := e.eachAccount(ctx, func(account string) error {
 			if !e.checkAccount(ctx, account, yield) {
-				return
+				return errEnough
 			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Checked{}, err)
 		}
 	}
 }
 
-// accounts lists all accounts. The store has no list of them; but everything that somebody has is sealed, and a look at what is sealed
-// changes nothing.
-func (e *Executor) accounts(ctx context.Context) ([]string, error) {
-	all := make(map[string]bool)
-	for after := ""; ; {
-		next, err := e.store.Reseal(ctx, after, resealAtOnce, func(v store.Sealed) ([]byte, error) {
-			all[v.Account] = true
-			return nil, nil
-		})
-		if err != nil || next == "" {
-			return slices.Sorted(maps.Keys(all)), err
-		}
-		after = next
-	}
-}
+// errEnough says that somebody wants no more.
+var errEnough = errors.New("executor: enough")
 
 func (e *Executor) checkAccount(ctx context.Context, account string, yield func(Checked, error) bool) bool {
 	filter := store.Filter{Status: []store.Status{store.Ready, store.Running, store.Waiting, store.Parked}}
@@ -95,5 +84,32 @@ func (e *Executor) checkRun(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	return checker.Resumable(ctx, named)
+	if err := checker.Resumable(ctx, named); err != nil {
+		return err
+	}
+	return e.takesTheAnswers(ctx, run)
+}
+
+// ErrOtherAnswers says that a run waits for an answer of another form than this program would take: whoever answers as it was shown would be refused.
+var ErrOtherAnswers = errors.New("executor: the answer has another form in this program")
+
+// takesTheAnswers looks whether the open questions of a run are such as this program would ask.
+func (e *Executor) takesTheAnswers(ctx context.Context, run store.Run) error {
+	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, i := range asked {
+		kind, known := fermata.LookupKind(i.Kind)
+		if i.State == store.Pending && known && len(i.Schema) > 0 && !sameJSON(i.Schema, kind.AnswerSchema()) {
+			return fmt.Errorf("%w: %s asks a question of the kind %q", ErrOtherAnswers, i.Address, i.Kind)
+		}
+	}
+	return nil
+}
+
+// sameJSON reports whether two texts say the same, however they are written.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
@@ -103,4 +104,29 @@ func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
 	// And nothing has happened to the runs.
 	outcome := mustRun(t, old, executor.Request{Account: "acme", StateKey: "letter", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ok"`)})
 	completed(t, outcome)
+}
+
+// sealedOtherwise is a store in which the open questions were asked by another program, whose answers had another form.
+type sealedOtherwise struct{ store.Store }
+
+func (s sealedOtherwise) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	asked, err := s.Store.Interrupts(ctx, account, run)
+	for n := range asked {
+		asked[n].Schema = []byte(`{"type":"integer"}`)
+	}
+	return asked, err
+}
+
+// A question that is still asked, but whose answer has changed: whoever answers what they were shown would be refused.
+func TestCheck_SeesThatAnswersHaveAnotherForm(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := executorOf(t, s, build(t, "sign"), nil)
+	mustRun(t, e, executor.Request{Account: "acme", StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+	if _, why := unresumable(t, e); len(why) != 0 {
+		t.Errorf("the same program: %v", why)
+	}
+	other := executorOf(t, sealedOtherwise{s}, build(t, "sign"), nil)
+	if _, why := unresumable(t, other); !errors.Is(why["acme/letter"], executor.ErrOtherAnswers) {
+		t.Errorf("%v", why)
+	}
 }

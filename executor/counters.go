@@ -21,7 +21,7 @@ const (
 	// grain is how exactly charges are kept: those of one minute are one.
 	grain = time.Minute
 	// longest is how far back rules can look.
-	longest = 31 * 24 * time.Hour
+	longest = policy.MaxWindow
 )
 
 // counter is one of them.

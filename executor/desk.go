@@ -30,6 +30,8 @@ type Desk struct {
 	// Environment, as "prod", and Zone are what the rules know of this installation. The default zone is UTC.
 	Environment string
 	Zone        *time.Location
+	// ForgetRulings keeps no rulings, which hold the arguments of actions for as long as their runs are kept. There is nothing to replay then.
+	ForgetRulings bool
 	// Notify, if given, is told what people have to be told. What it fails to tell comes again; what it has told may come once more.
 	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
@@ -75,8 +77,8 @@ func (e *Executor) newDossier(ctx context.Context, account, run, requester strin
 	return d, store.PaperChange{Kind: dossierPaper, ID: run, Run: run, Body: body}, err
 }
 
-// dossierOf returns what is known of a run. One that began without gets one.
-func (e *Executor) dossierOf(ctx context.Context, account, run string) (d dossier, err error) {
+// readDossier is for one that is not at hand.
+func (e *Executor) readDossier(ctx context.Context, account, run string) (d dossier, err error) {
 	paper, err := e.store.Paper(ctx, account, dossierPaper, run)
 	if errors.Is(err, store.ErrNotFound) {
 		d, change, err := e.newDossier(context.Background(), account, run, "")
@@ -84,7 +86,7 @@ func (e *Executor) dossierOf(ctx context.Context, account, run string) (d dossie
 			err = e.store.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{change}})
 		}
 		if errors.Is(err, store.ErrStale) {
-			return e.dossierOf(ctx, account, run) // somebody was faster
+			return e.readDossier(ctx, account, run) // somebody was faster
 		}
 		return d, err
 	}
@@ -159,7 +161,21 @@ func (e *Executor) file(c *filing, change desk.Change, base int64) error {
 	if err := e.post(c, change.Notices, base); err != nil {
 		return err
 	}
+	if err := e.askBack(c, change); err != nil {
+		return err
+	}
 	return c.record(change)
+}
+
+// fileAll makes several changes of a request, each made on the one before, one that is written.
+func (e *Executor) fileAll(c *filing, changes []desk.Change, base int64) error {
+	last := len(changes) - 1
+	for _, change := range changes[:last] {
+		if err := errors.Join(e.post(c, change.Notices, base), c.record(change)); err != nil {
+			return err
+		}
+	}
+	return e.file(c, changes[last], base)
 }
 
 // post puts notices into the outbox, if there is somebody to send them.
@@ -168,12 +184,12 @@ func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 		return nil
 	}
 	for _, n := range notices {
-		id := fmt.Sprintf("%s@%d", n.Key, base) // a question that is asked again begins its route anew
-		body, err := e.sealPaper(c.run.Account, noticePaper, id, n)
+		n.Key = fmt.Sprintf("%s@%d", n.Key, base) // a question that is asked again begins its route anew
+		body, err := e.sealPaper(c.run.Account, noticePaper, n.Key, n)
 		if err != nil {
 			return err
 		}
-		c.Papers = append(c.Papers, store.PaperChange{Kind: noticePaper, ID: id, Run: c.run.ID, Body: body, Next: c.now})
+		c.Papers = append(c.Papers, store.PaperChange{Kind: noticePaper, ID: n.Key, Run: c.run.ID, Body: body, Next: c.now})
 	}
 	return nil
 }
@@ -199,7 +215,12 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 		if routes, err = e.demand(ctx, &ask, c, q.Address); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.priorApprovers(ctx, &ask, c); err != nil {
+		if err := e.parts(ctx, &ask, c); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if q.Kind == fermata.InDoubt.Name() {
+		if err := e.asStrong(ctx, &ask, c, q.Data); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -215,18 +236,39 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 	return change.Request.Deadline, e.file(c, change, base)
 }
 
-// priorApprovers finds those who approved something before in the same run, if that keeps them from deciding.
-func (e *Executor) priorApprovers(ctx context.Context, ask *desk.Ask, c *filing) error {
-	if !slices.Contains(ask.Need.Exclude, desk.PriorApprover) {
+// parts finds those who have a part in what is asked, beside the requester: who approved something before in the same run, if that keeps them from
+// deciding, and who had a hand in what is to be done. The latter are noted wherever there are rules: those for other arguments may exclude them.
+func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing) error {
+	prior := slices.Contains(ask.Need.Exclude, desk.PriorApprover)
+	if e.config.Desk.Rules == nil && !prior {
 		return nil
 	}
 	docs, err := e.requestsOf(ctx, c.run)
+	ask.Asked.Authors = authors(c.dossier.Requester, docs)
 	for _, doc := range docs {
-		if doc.Final != nil && doc.Final.Outcome == desk.Approved {
+		if prior && doc.Final != nil && doc.Final.Outcome == desk.Approved {
 			ask.Asked.PriorApprovers = append(ask.Asked.PriorApprovers, doc.Final.By...)
 		}
 	}
 	return err
+}
+
+// authors is everybody whose words a run has: see [desk.Asked].
+func authors(requester string, docs []desk.Request) []string {
+	all := nonEmpty(requester)
+	for _, doc := range docs {
+		if doc.Final == nil {
+			continue
+		}
+		switch outcome := doc.Final.Outcome; {
+		case outcome == desk.Responded, outcome == desk.Rejected && doc.Final.Reason != "":
+			all = append(all, doc.Final.By...)
+		case outcome == desk.Approved && doc.Edit != nil:
+			all = append(all, doc.Edit.By)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func nonEmpty(words ...string) []string {

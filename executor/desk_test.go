@@ -129,7 +129,7 @@ func TestDesk_EachGroupHasToAgree(t *testing.T) {
 		if d.dropped.Load() != 1 {
 			t.Errorf("dropped %d times", d.dropped.Load())
 		}
-		want := []string{"run.started", "request.asked", "request.decided", "request.decided", "effect.begun", "effect.ended", "run.ended"}
+		want := []string{"run.started", "policy.loaded", "request.asked", "request.decided", "request.decided", "effect.begun", "effect.ended", "run.ended"}
 		if got := lines(t, s); !slices.Equal(got, want) {
 			t.Errorf("I12: the log says %q", got)
 		}
@@ -163,7 +163,7 @@ func TestDesk_WhoDoesNotCount(t *testing.T) {
 		if d.dropped.Load() != 0 {
 			t.Error("it was dropped")
 		}
-		if got := lines(t, s); !slices.Equal(got, []string{"run.started", "request.asked", "request.refused", "request.refused", "request.decided"}) {
+		if got := lines(t, s); !slices.Equal(got, []string{"run.started", "policy.loaded", "request.asked", "request.refused", "request.refused", "request.decided"}) {
 			t.Errorf("the log says %q", got)
 		}
 	})

@@ -187,7 +187,7 @@ func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return nil, err
 	}
-	c.Beside = store.Beside{}
+	c.Beside, c.stands = store.Beside{}, store.Beside{}
 	outcome, err := e.came(ctx, work, c, result.Rest, &rest, again)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result
 	case fermata.Completed:
 		rest.Status = store.Completed
 	case fermata.Failed:
-		rest.Status, rest.Open, c.Beside = store.Failed, nil, store.Beside{}
+		rest.Status, rest.Open, c.Beside = store.Failed, nil, c.stands
 	case fermata.NeedsInput:
 	}
 	if err := e.withdrawUnasked(ctx, c, rest); err != nil {
@@ -262,8 +262,7 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, why error) {
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrGiveUp):
-		release = store.Release{Park: true}
-		e.config.Log.Error("a run is parked until somebody looks at it", "run", work.Run.ID, "attempts", work.Run.Attempts)
+		release = e.park(ctx, work.Run)
 	case e.life.Err() != nil:
 		release.Delay = 0
 	case hasTime:

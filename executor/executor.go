@@ -36,12 +36,17 @@ type Config struct {
 	Wait time.Duration
 	// Timeout is how long a question may be open. The default is 24 h; a negative one is for ever.
 	Timeout time.Duration
+	// Outage is for how long no process must have looked at the clock for that to be an outage: what would have expired in it stays open for
+	// the grace of its route. The default is 2 min; less than four times Poll is as long as that.
+	Outage time.Duration
 	// MaxAttempts is how often an execution is tried before the run is parked for somebody to look at it. The default is 25.
 	MaxAttempts int
 	// Retention is how long a run is kept after it is over. The default is for ever.
 	Retention time.Duration
 	// Desk says how people decide.
 	Desk Desk
+	// Audit says how the audit logs are looked after.
+	Audit Audit
 	// Tracer, if given, draws what runs do; never what they work on.
 	Tracer trace.Tracer
 	// Log gets what operators should know. The default is slog.Default.
@@ -54,7 +59,7 @@ func (c *Config) check() error {
 		return errors.New("executor: Config.Store is missing")
 	case c.Box == nil:
 		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
-	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0:
+	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.Outage < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
 		return errors.New("executor: only Config.Timeout may be negative")
 	}
 	for name, route := range c.Desk.Routes {
@@ -68,7 +73,9 @@ func (c *Config) check() error {
 	c.Poll = cmp.Or(c.Poll, time.Second)
 	c.Wait = cmp.Or(c.Wait, 5*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour)
+	c.Outage = max(cmp.Or(c.Outage, 2*time.Minute), 4*c.Poll) // whoever looks so seldom is still there
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
+	c.Audit.SignEvery = cmp.Or(c.Audit.SignEvery, time.Hour)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return nil
 }
@@ -81,6 +88,9 @@ type Executor struct {
 	changes   hub  // what the store hints at
 	live      live // what happens at this moment
 	stats     stats
+	findings  toldFindings // in the log of operators
+	policies  policies     // that are kept
+	dossiers  dossiers
 
 	life context.Context // ends when the executor is stopped
 	kill context.CancelFunc
@@ -176,6 +186,9 @@ func (e *Executor) Start() {
 	}
 	if e.config.Retention > 0 {
 		e.work.Go(e.retain)
+	}
+	for _, c := range e.chores() {
+		e.work.Go(func() { e.do(c) })
 	}
 }
 

@@ -149,6 +149,9 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 		}
 		for _, paper := range papers {
 			after = paper.ID
+			if paper.Body == nil {
+				continue // it was erased
+			}
 			g, err := e.readGrant(paper)
 			if err != nil { // it stands for no yes then; the rest still does
 				e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
@@ -183,6 +186,9 @@ func (e *Executor) Revoke(ctx context.Context, account, id, by string) error {
 
 func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 	paper, err := e.store.Paper(ctx, account, grantPaper, id)
+	if err == nil && paper.Body == nil {
+		err = store.ErrNotFound // it was erased
+	}
 	if err != nil {
 		return err
 	}

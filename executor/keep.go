@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -56,17 +57,21 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	if err := p.Delete(ctx, named); err != nil {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
 	}
+	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID})
 	return e.store.Forget(ctx, run.Account, run.ID)
 }
 
-// Erase ends all runs of an account and deletes everything that is known of them. It returns how many there were, also after an error; it may be
-// called again then.
+// Erase ends all runs of an account and deletes everything that is known of them, and what the account had remembered and counted. It returns how
+// many runs there were, also after an error; it may be called again then. The audit log stays.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 	count := 0
 	for {
 		runs, err := e.store.List(ctx, account, store.Filter{})
-		if err != nil || len(runs) == 0 {
+		if err != nil {
 			return count, err
+		}
+		if len(runs) == 0 {
+			return count, errors.Join(e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
 		}
 		for _, run := range runs {
 			if err := e.erase(ctx, run); err != nil {
@@ -92,6 +97,42 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	}
 	return e.forget(ctx, history.Run)
 }
+
+// erasePapers leaves nothing of the papers of a kind but their ids, which say nothing. That a grant ends by it is for the log to say.
+func (e *Executor) erasePapers(ctx context.Context, account string, kind store.PaperKind) error {
+	for after, try := "", 0; ; {
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		if err != nil || len(papers) == 0 {
+			return err
+		}
+		c := &filing{run: store.Run{Account: account}}
+		for _, paper := range papers {
+			if paper.Body == nil && string(paper.Facts) == nothing {
+				continue
+			}
+			c.Papers = append(c.Papers, store.PaperChange{Kind: kind, ID: paper.ID, Base: paper.Revision, Facts: []byte(nothing)})
+			if kind == grantPaper {
+				if err := c.line(theSystem, audit.Place{}, audit.GrantRevoked{Grant: paper.ID}); err != nil {
+					return err
+				}
+			}
+		}
+		switch err := e.store.Amend(ctx, account, c.Beside); {
+		case errors.Is(err, store.ErrStale): // somebody uses one of them
+			if err := backOff(ctx, try); err != nil {
+				return err
+			}
+			try++
+		case err != nil:
+			return err
+		default:
+			after, try = papers[len(papers)-1].ID, 0
+		}
+	}
+}
+
+// nothing is the facts of a paper that was erased.
+const nothing = "{}"
 
 // exported is everything that is known of a run, in the clear.
 type exported struct {

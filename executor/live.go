@@ -23,7 +23,7 @@ const progressBacklog = 32
 // live hands the progress of the runs that this process executes to those who listen here. It keeps nothing and waits for nobody.
 type live struct {
 	mu        sync.Mutex
-	listeners map[listened]map[chan Progress]struct{}
+	listeners map[listened]map[chan *Progress]struct{}
 	missed    atomic.Int64
 }
 
@@ -31,16 +31,17 @@ type live struct {
 type listened struct{ account, stateKey string }
 
 // Listen returns the progress of the runs of a state key, from now on, as far as this process executes them; what other processes execute is
-// visible in [Executor.Events] alone. A listener that is too slow misses some of it. stop has to be called.
-func (e *Executor) Listen(account, stateKey string) (progress <-chan Progress, stop func()) {
-	l, key, c := &e.live, listened{account, stateKey}, make(chan Progress, progressBacklog)
+// visible in [Executor.Events] alone. A listener that is too slow misses some of it. What it gets is shared with others, and must not be changed:
+// there may be many who listen, most of the time to nothing, so that a place in the queue is small. stop has to be called.
+func (e *Executor) Listen(account, stateKey string) (progress <-chan *Progress, stop func()) {
+	l, key, c := &e.live, listened{account, stateKey}, make(chan *Progress, progressBacklog)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listeners == nil {
-		l.listeners = make(map[listened]map[chan Progress]struct{})
+		l.listeners = make(map[listened]map[chan *Progress]struct{})
 	}
 	if l.listeners[key] == nil {
-		l.listeners[key] = make(map[chan Progress]struct{})
+		l.listeners[key] = make(map[chan *Progress]struct{})
 	}
 	l.listeners[key][c] = struct{}{}
 	return c, func() {
@@ -58,9 +59,13 @@ func (l *live) reporter(run store.Run) func(provider.Progress) {
 	return func(p provider.Progress) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if len(l.listeners[key]) == 0 {
+			return
+		}
+		told := &Progress{run.ID, p}
 		for c := range l.listeners[key] {
 			select {
-			case c <- Progress{run.ID, p}:
+			case c <- told:
 			default:
 				l.missed.Add(1)
 			}

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/fermata-go/fermata/provider"
@@ -44,5 +45,22 @@ func TestListen_HearsTheRunAndHoldsNobodyUp(t *testing.T) {
 	}
 	if stats := e.Stats(); len(mine) >= 999 || stats.Missed+int64(len(mine))+1 < 1000 || stats.Executions != 1 || stats.Running != 0 {
 		t.Errorf("%d are left to hear; %+v", len(mine), stats)
+	}
+}
+
+// Ten thousand may listen, most of them to nothing: what one of them takes is little.
+func TestListen_TakesLittle(t *testing.T) {
+	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
+	e := executorOf(t, memory.NewRuns(nil), plain, nil)
+	const listeners = 10_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range listeners {
+		_, stop := e.Listen("acme", "a")
+		defer stop()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / listeners; each > 900 {
+		t.Errorf("each takes %d bytes", each)
 	}
 }

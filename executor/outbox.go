@@ -48,10 +48,10 @@ func (e *Executor) deliver() {
 
 // send tells one notice.
 func (e *Executor) send(paper store.Paper) error {
-	tries := tried(paper)
+	tries := tried(paper) + 1
 	now, err := e.store.Now(e.life)
 	if err == nil {
-		err = e.note(&paper, tries+1, now.Add(tellLease))
+		err = e.note(&paper, delivery{Tries: tries}, now.Add(tellLease))
 	}
 	if errors.Is(err, store.ErrStale) {
 		return nil // another process has it
@@ -65,15 +65,28 @@ func (e *Executor) send(paper store.Paper) error {
 		err = json.Unmarshal(body, &notice)
 	}
 	if err != nil {
-		return errors.Join(err, e.note(&paper, tries+1, now.Add(tellMost)))
+		return errors.Join(err, e.note(&paper, delivery{tries, failedToTell}, now.Add(tellMost)))
+	}
+	if request, err := e.requestOf(e.life, paper.Account, notice.Request); err == nil && invites(notice) && (request == nil || request.State != desk.Open) {
+		if tries > 1 { // whoever tried before may have told it, and died
+			return e.told(&paper, notice, delivery{tries, moot})
+		}
+		return e.note(&paper, delivery{tries, moot}, time.Time{})
 	}
 	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
 	defer cancel()
-	if err := e.tell(ctx, paper.Account, notice); err != nil {
-		pause := min(time.Second<<min(tries, 20), tellMost)
-		return errors.Join(err, e.note(&paper, tries+1, now.Add(pause)))
+	err = e.tell(ctx, paper.Account, notice)
+	e.stats.delivered(err)
+	if err != nil {
+		pause := min(time.Second<<min(tries-1, 20), tellMost)
+		return errors.Join(err, e.note(&paper, delivery{tries, failedToTell}, now.Add(pause)))
 	}
-	return e.note(&paper, tries+1, time.Time{})
+	return e.told(&paper, notice, delivery{tries, told})
+}
+
+// invites reports whether a notice has people look at a request. That is for nothing once it is over.
+func invites(n desk.Notice) bool {
+	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Page
 }
 
 // tell hands a notice over. Whoever takes it may break.
@@ -82,11 +95,24 @@ func (e *Executor) tell(ctx context.Context, account string, notice desk.Notice)
 	return e.config.Desk.Notify(ctx, account, notice)
 }
 
+// delivery is what became of a notice, for those who count.
+type delivery struct {
+	Tries  int    `json:"tries"`
+	Result result `json:"result,omitempty"`
+}
+
+// result is how the last try ended; "" while it is under way.
+type result string
+
+const (
+	told         result = "told"
+	failedToTell result = "failed"
+	moot         result = "moot" // the request was over before anybody was told
+)
+
 // tried is how often a notice was tried.
 func tried(paper store.Paper) int {
-	var facts struct {
-		Tries int `json:"tries"`
-	}
+	var facts delivery
 	if json.Unmarshal(paper.Facts, &facts) != nil {
 		return 0
 	}
@@ -94,15 +120,100 @@ func tried(paper store.Paper) int {
 }
 
 // note says when a notice is due again; never, if it was told.
-func (e *Executor) note(paper *store.Paper, tries int, next time.Time) error {
-	facts, err := json.Marshal(map[string]int{"tries": tries})
+func (e *Executor) note(paper *store.Paper, became delivery, next time.Time) error {
+	change, err := noted(*paper, became, next)
 	if err != nil {
 		return err
 	}
-	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: facts, Next: next}
 	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil {
 		return err
 	}
 	paper.Revision++
 	return nil
+}
+
+func noted(paper store.Paper, became delivery, next time.Time) (store.PaperChange, error) {
+	facts, err := json.Marshal(became)
+	return store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: facts, Next: next}, err
+}
+
+// told notes that a notice was told, together with its request: a deadline may count from there.
+func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery) error {
+	for try := 0; ; try++ {
+		change, err := noted(*paper, became, time.Time{})
+		if err != nil {
+			return err
+		}
+		beside, err := e.reached(paper.Account, notice)
+		if err != nil {
+			return err
+		}
+		beside.Papers = append(beside.Papers, change)
+		if err = e.store.Amend(e.life, paper.Account, beside); !errors.Is(err, store.ErrStale) {
+			return err
+		}
+		// Somebody did something with the request; or the lease was over, and another process has told it, too.
+		if now, err := e.store.Paper(e.life, paper.Account, paper.Kind, paper.ID); err != nil || now.Revision != paper.Revision {
+			return err
+		}
+		if err := backOff(e.life, try); err != nil {
+			return err
+		}
+	}
+}
+
+// reached says in the request whom a notice has reached.
+func (e *Executor) reached(account string, notice desk.Notice) (store.Beside, error) {
+	if !invites(notice) {
+		return store.Beside{}, nil
+	}
+	asked, err := e.store.Question(e.life, account, notice.Request)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Beside{}, nil // its run was forgotten
+	}
+	if err != nil {
+		return store.Beside{}, err
+	}
+	paper, err := e.store.Paper(e.life, account, store.RequestPaper, notice.Request)
+	if err != nil {
+		return store.Beside{}, err
+	}
+	known, err := e.readRequest(paper)
+	if err != nil { // to tell it again would not help
+		e.config.Log.Error("people were told of a request that cannot be read", "request", notice.Request, "err", err)
+		return store.Beside{}, nil
+	}
+	c, err := e.filingFor(e.life, asked)
+	if err != nil {
+		return store.Beside{}, err
+	}
+	if known.State != desk.Open {
+		err := e.allClear(c, notice, known.revision)
+		return c.Beside, err
+	}
+	request := known.Request
+	var changes []desk.Change
+	for _, target := range notice.Targets {
+		change, err := desk.Apply(request, desk.Delivered{Target: target, At: c.now}, e.env(c.now))
+		if err != nil {
+			return store.Beside{}, err
+		}
+		if change.Changed() {
+			request, changes = change.Request, append(changes, change)
+		}
+	}
+	if len(changes) > 0 {
+		err = e.fileAll(c, changes, known.revision)
+	}
+	return c.Beside, err
+}
+
+// allClear goes after a page that was under way when its request ended: the one that came with the end may have been there before it.
+func (e *Executor) allClear(c *filing, page desk.Notice, revision int64) error {
+	if page.Kind != desk.Page {
+		return nil
+	}
+	after := page
+	after.Key, after.Kind, after.Severity, after.Step, after.About = page.Key+"/resolve", desk.Resolve, "", 0, desk.WasDecided
+	return e.post(c, []desk.Notice{after}, revision)
 }

@@ -83,11 +83,11 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1"); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
-		if err := e.Retry(t.Context(), "acme", "x-1"); !errors.Is(err, executor.ErrNotParked) {
+		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); !errors.Is(err, executor.ErrNotParked) {
 			t.Errorf("once more: %v", err)
 		}
 	})

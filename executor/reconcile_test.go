@@ -1,11 +1,19 @@
 package executor_test
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // What the log says, what runs know and what was done agree; and where the log was not told, it shows.
@@ -38,4 +46,111 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 			t.Errorf("%+v, %v", found, err)
 		}
 	})
+}
+
+func agree(t *testing.T, e *executor.Executor) {
+	t.Helper()
+	if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
+		t.Errorf("the books do not agree: %+v, %v", found, err)
+	}
+}
+
+// oneWord are rules by which one dba decides on drops, and can have the yes remembered; but for scratch tables, which anybody may drop.
+const oneWord = `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table" && args != "scratch"
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
+`
+
+// What nobody was asked about has no approval on record, but the rule or the grant, with the intent.
+func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		set, err := policy.Load("policy.yaml", []byte(oneWord), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = rules{set} })
+		drop := func(key, table string) fermata.Outcome {
+			return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Actor: "req"})
+		}
+		completed(t, drop("by-rule", "scratch"))
+		asked := waits(t, drop("drop-1", "users")).Interrupts[0].ID
+		if _, err := says(t, e, "bob", "1", yes); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 2}); err != nil {
+			t.Fatal(err)
+		}
+		completed(t, drop("by-grant-1", "users"))
+		completed(t, drop("by-grant-2", "users"))
+		agree(t, e)
+	})
+}
+
+// A run that was kept long enough is not missed: the log says that it ended.
+func TestReconcile_WhatWasForgottenIsNotMissed(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		startAs(t, e, "req")
+		for _, who := range []string{"bob", "eve"} {
+			if _, err := says(t, e, who, "by "+who, yes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Forget(t.Context(), "acme", known(t, s, "drop-1").Run.ID); err != nil {
+			t.Fatal(err)
+		}
+		agree(t, e)
+	})
+}
+
+// blinking is a store in which a look at some books shows less than there is: as if what is missing were written a moment later.
+type blinking struct {
+	store.Store
+	lines, histories int
+	lessLines        func(look int) bool
+	lessEffects      func(look int) bool
+}
+
+func (b *blinking) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	lines, err := b.Store.AuditLines(ctx, account, after, limit)
+	if b.lines++; b.lessLines != nil && b.lessLines(b.lines) {
+		lines = slices.DeleteFunc(lines, func(l store.AuditLine) bool { return strings.Contains(string(l.Raw), "effect.") })
+	}
+	return lines, err
+}
+
+func (b *blinking) History(ctx context.Context, account, run string) (store.History, error) {
+	history, err := b.Store.History(ctx, account, run)
+	if b.histories++; b.lessEffects != nil && b.lessEffects(b.histories) {
+		history.Effects = nil
+	}
+	return history, err
+}
+
+// Runs go on while the books are compared: what is written between two looks is no difference.
+func TestReconcile_WhatChangesMeanwhileIsNoFinding(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := office(t, s, new(dropper), nil)
+	startAs(t, e, "req")
+	for _, who := range []string{"bob", "eve"} {
+		if _, err := says(t, e, who, "by "+who, yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, store := range map[string]*blinking{
+		"the log is behind":         {Store: s, lessLines: func(look int) bool { return look == 1 }},
+		"a run is behind":           {Store: s, lessEffects: func(look int) bool { return look == 1 }},
+		"a run that never is still": {Store: s, lessEffects: func(look int) bool { return look%2 == 1 }},
+	} {
+		t.Log(name)
+		agree(t, office(t, store, new(dropper), nil))
+	}
+	always := &blinking{Store: s, lessEffects: func(int) bool { return true }}
+	if found, err := office(t, always, new(dropper), nil).Reconcile(t.Context(), "acme"); err != nil || len(found) == 0 {
+		t.Errorf("what is always missing: %+v, %v", found, err)
+	}
 }

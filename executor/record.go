@@ -20,6 +20,10 @@ type filing struct {
 	counters counters
 	// key, if given, names what is charged, so that it is charged once however often it is judged.
 	key string
+	// edit is what the rules said of other arguments, if somebody wants them.
+	edit *judgement
+	// stands is what is written even if the run fails over what it asks.
+	stands store.Beside
 	// approved are those who said yes to something in it.
 	approved []string
 }
@@ -183,5 +187,8 @@ func needs(need desk.Requirement) (all []audit.Need) {
 }
 
 func rulingOf(doc desk.Request) audit.Ruling {
+	if doc.Asked.Policy == "" && len(doc.Asked.Rules) == 0 {
+		return audit.Ruling{}
+	}
 	return audit.Ruling{Digest: doc.Asked.Policy, Rules: doc.Asked.Rules}
 }

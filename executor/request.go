@@ -109,6 +109,7 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 	if err != nil {
 		return nil, err
 	}
+	e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known)
 	flight := e.launch(&store.Work{Lease: lease, Run: begun(begin, lease)}, known)
 	return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
 }
@@ -177,10 +178,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return nil, err
 	case receipt.Result != store.Accepted:
 		err := e.refused(ctx, run, receipt)
-		if !receipt.Replayed {
-			err = errors.Join(err, e.refuse(ctx, run, request, err))
-		}
-		return nil, err
+		return nil, errors.Join(err, e.logRefusal(ctx, run, request, err))
 	}
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run, request)})
 }
@@ -202,19 +200,6 @@ func (e *Executor) Cancel(ctx context.Context, account, stateKey, actor string) 
 	if err = e.end(ctx, run, actor, store.Cancelled); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q is %s", ErrOver, stateKey, run.Status)
 	}
-	return err
-}
-
-// Retry lets a parked run go on: somebody has looked at what stopped it. It returns ErrNotParked if nothing did.
-func (e *Executor) Retry(ctx context.Context, account, stateKey string) error {
-	run, err := e.find(ctx, account, stateKey)
-	if err != nil {
-		return err
-	}
-	if _, err = e.store.Retry(ctx, account, stateKey); errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
-	}
-	e.nudge()
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/replay"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -93,17 +94,37 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, action 
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision); err != nil || j.Verdict != policy.Allow {
+	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision); err != nil {
 		return j.Ruling(), err
 	}
 	c.key = chargeKey(run, action)
-	if err = e.charge(ctx, c, j.Charges, run.Attempts > 0); err == nil {
-		err = c.fileCounters()
-	}
-	if err == nil && len(c.Papers) > 0 {
-		err = e.store.Amend(ctx, run.Account, c.Beside)
+	switch j.Verdict {
+	case policy.Allow:
+		err = e.allowed(ctx, c, j)
+	case policy.Deny:
+		err = e.denied(ctx, c, j, action.Digest)
+	case policy.Ask: // what people are asked is judged once more, and kept, when it is put before them
 	}
 	return j.Ruling(), err
+}
+
+// allowed charges an action that goes ahead, and keeps the ruling.
+func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
+	again, known := c.run.Attempts > 0, false
+	err := e.charge(ctx, c, j.Charges, again)
+	if err == nil {
+		err = c.fileCounters()
+	}
+	if err == nil && again {
+		known, err = e.ruled(ctx, c.run, c.key)
+	}
+	if err == nil && !known {
+		err = e.keepRuling(ctx, c, j, replay.Allowed, c.key, "")
+	}
+	if err == nil && len(c.Papers) > 0 {
+		err = e.store.Amend(ctx, c.run.Account, c.Beside)
+	}
+	return err
 }
 
 // chargeKey names an action at its place in a run.
@@ -126,8 +147,10 @@ func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time
 
 // judgement is what the rules say of an action, and what they looked at.
 type judgement struct {
-	policy.Decision
-	in policy.Input
+	policy.Decision                 // also by a grant
+	said            policy.Decision // by the rules alone
+	set             *policy.Set
+	in              policy.Input
 }
 
 // judge asks the rules about an action of a run.
@@ -136,7 +159,7 @@ func (e *Executor) judge(ctx context.Context, c *filing, address fermata.Address
 	if set == nil {
 		return nil, ErrNoRules
 	}
-	j := &judgement{in: policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})}
+	j := &judgement{set: set, in: policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})}
 	e.describe(&j.in, c.run, c.dossier, c.now)
 	demands := set.Demands(j.in)
 	if err := e.count(ctx, c, demands); err != nil {
@@ -144,7 +167,8 @@ func (e *Executor) judge(ctx context.Context, c *filing, address fermata.Address
 	}
 	j.in.History = c.numbers(demands)
 	var err error
-	j.Decision, err = set.Decide(j.in)
+	j.said, err = set.Decide(j.in)
+	j.Decision = j.said
 	return j, err
 }
 
@@ -162,7 +186,10 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 		return nil, err
 	}
 	if j.Verdict == policy.Deny {
-		return nil, &deniedError{j.Reason}
+		return nil, e.denyAsking(ctx, c, j, ask)
+	}
+	if err := e.keepRuling(ctx, c, j, replay.Asked, c.ruledKey(replay.Asked, ask.ID, nil), ask.ID); err != nil {
+		return nil, err
 	}
 	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = j.Policy, j.Rules, j.Reason
 	if j.Need == nil { // the graph's own policy has it asked; the rules would not have
@@ -174,6 +201,16 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 		ask.Need.Editable = nil
 	}
 	return j.Need.Routes, nil
+}
+
+// denyAsking refuses a question that the rules do not let be asked. Its run fails with it; that it was denied stands all the same.
+func (e *Executor) denyAsking(ctx context.Context, c *filing, j *judgement, ask *desk.Ask) error {
+	stands := &filing{run: c.run, dossier: c.dossier, now: c.now}
+	if err := e.deny(ctx, stands, j, c.ruledKey(replay.Denied, ask.ID, nil), ask.Asked.Digest, ask.ID); err != nil {
+		return err
+	}
+	c.stands = stands.Beside
+	return &deniedError{j.Reason}
 }
 
 // deniedError says that the rules do not let an action be asked about at all.
@@ -248,6 +285,7 @@ func (e *Executor) edited(ctx context.Context, c *filing, address fermata.Addres
 		if err != nil {
 			return desk.Ruling{}, err
 		}
+		c.edit = j
 		ruling := desk.Ruling{Deny: j.Verdict == policy.Deny, Reason: j.Reason}
 		if j.Need != nil {
 			need := requirement(*j.Need)
@@ -278,6 +316,9 @@ func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.
 	}
 	if j.Verdict == policy.Deny {
 		return refusal(w.asked, &desk.RefusedError{Act: desk.NameApprove, Who: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason})
+	}
+	if err := e.keepRuling(ctx, c, j, replay.Approved, c.ruledKey(replay.Approved, w.Interrupt, nil), w.Interrupt); err != nil {
+		return err
 	}
 	return e.charge(ctx, c, j.Charges, true)
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -21,6 +22,11 @@ type Stats struct {
 	Unfinished, Fenced, Parked int64
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
+	// Delivered counts notices that were told, DeliveryFailed tries that failed; they come again.
+	Delivered, DeliveryFailed int64
+	// Stale counts the questions that this process let expire because nobody decided them in time, LapsedOtherwise those that expired for
+	// another reason, which the author of a route chose.
+	Stale, LapsedOtherwise int64
 	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
 	Decided map[store.Verdict]Waits
 }
@@ -53,6 +59,34 @@ func (e *Executor) Stats() Stats {
 type stats struct {
 	mu sync.Mutex
 	Stats
+}
+
+// delivered counts a notice that was told, or a try that failed.
+func (s *stats) delivered(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.DeliveryFailed++
+		return
+	}
+	s.Delivered++
+}
+
+// stale is the reason of those that nobody decided in time.
+const stale = "stale"
+
+// lapsed counts what has expired, by the reasons that their requests give.
+func (e *Executor) lapsed(ctx context.Context, over []store.Interrupt) {
+	for _, i := range over {
+		known, err := e.requestOf(ctx, i.Account, i.ID)
+		e.stats.mu.Lock()
+		if err == nil && known.Final != nil && known.Final.Reason != stale {
+			e.stats.LapsedOtherwise++
+		} else { // also one that began without a request
+			e.stats.Stale++
+		}
+		e.stats.mu.Unlock()
+	}
 }
 
 // begin counts an execution, until the function that it returns is called.

@@ -79,8 +79,21 @@ func (e *Executor) AuditLines(ctx context.Context, account string, after int64, 
 	return e.store.AuditLines(ctx, account, after, limit)
 }
 
-// Escape gives up the task that a question is part of: the run is ended, and what it waits for is withdrawn.
+// Escape gives up the task that a question is part of: the run is ended, and whatever else it waits for is withdrawn.
 func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
+	for try := 0; ; try++ {
+		err := e.escape(ctx, account, id, act)
+		if !errors.Is(err, store.ErrStale) {
+			return err
+		}
+		if err := backOff(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+// escape is one try. It returns ErrStale if somebody else was faster.
+func (e *Executor) escape(ctx context.Context, account, id string, act desk.Escape) error {
 	asked, err := e.store.Question(ctx, account, id)
 	if err != nil {
 		return err
@@ -92,16 +105,16 @@ func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Esca
 	if run, err := e.find(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.Pending {
 		return cmp.Or(err, fmt.Errorf("%w: %q", ErrOver, asked.StateKey))
 	}
-	c := &filing{run: store.Run{Account: account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
-	if c.dossier, err = e.dossierOf(ctx, account, asked.Run); err != nil {
-		return err
-	}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	c, err := e.filingFor(ctx, asked)
+	if err != nil {
 		return err
 	}
 	change, err := desk.Apply(known.Request, act, e.env(c.now))
 	if err == nil {
 		err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
+	}
+	if err == nil {
+		err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
 	}
 	if err == nil {
 		err = c.line(audit.Actor{Principal: act.Actor.ID, Kind: audit.Person, Via: act.Via}, c.place(), audit.RunEnded{Status: string(store.Cancelled)})

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/policy/replay"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -69,10 +69,15 @@ func (e *Executor) weigh(ctx context.Context, run store.Run, request Request) (s
 	if bad == nil {
 		bad = e.ballot(ctx, run, request, words, &decision)
 	}
-	if err := e.countedBefore(ctx, decision); err != nil {
+	before, err := e.answeredBefore(ctx, decision)
+	if err != nil {
 		return store.Receipt{}, err
 	}
 	switch {
+	case bad == nil && slices.ContainsFunc(words, func(w word) bool { return !w.open }):
+		if err := e.leaveToStore(ctx, decision, before); err != nil {
+			return store.Receipt{}, err
+		}
 	case bad == nil:
 	case errors.Is(bad, errCounted) && len(decision.Beside.Papers) > 0:
 		return store.Receipt{}, cmp.Or(e.store.Amend(ctx, run.Account, decision.Beside), errCounted)
@@ -95,7 +100,8 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return err
 	}
-	for _, w := range words {
+	for n := range words {
+		w := &words[n]
 		if !w.open {
 			decision.Answers = append(decision.Answers, w.Answer) // the store says what is the matter with it
 			continue
@@ -121,7 +127,7 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 		return err
 	}
 	if len(decision.Answers) == 0 { // the id is bound to this word all the same
-		c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(*decision), Run: run.ID, Facts: countedFacts(*decision)})
+		c.Papers = append(c.Papers, counted(*decision))
 		decision.Beside = c.Beside
 		return errCounted
 	}
@@ -130,8 +136,9 @@ func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, w
 }
 
 // cast is one person's word on one request.
-func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word, known *requested, decision *store.Decision) error {
+func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word, known *requested, decision *store.Decision) error {
 	env := e.env(c.now)
+	c.edit = nil
 	if w.question != nil {
 		address, err := fermata.ParseAddress(w.asked.Address)
 		if err != nil {
@@ -145,6 +152,7 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word,
 	change, err := desk.Apply(known.Request, w.act(request), env)
 	if _, over := errors.AsType[*desk.OverError](err); over {
 		// How it ended is the store's to say: it has one order for all, and keeps what it said. If it is not over there, we look again.
+		w.open = false
 		decision.Answers = append(decision.Answers, w.Answer)
 		return nil
 	}
@@ -157,20 +165,31 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w word,
 	if !change.Changed() {
 		return nil // it was said before
 	}
+	if err := e.keepEdit(ctx, c, w.Interrupt); err != nil {
+		return err
+	}
 	if err := e.file(c, change, known.revision); err != nil {
 		return err
 	}
 	if change.Final == nil {
 		return nil
 	}
-	answer, err := e.settled(w, *change.Final)
+	answer, err := e.settled(*w, *change.Final)
 	if err == nil {
-		err = e.chargeFor(ctx, c, w, *change.Final)
+		err = e.chargeFor(ctx, c, *w, *change.Final)
 	}
 	if err == nil {
 		decision.Answers = append(decision.Answers, answer)
 	}
 	return err
+}
+
+// keepEdit files what the rules said of other arguments that somebody wants.
+func (e *Executor) keepEdit(ctx context.Context, c *filing, interrupt string) error {
+	if c.edit == nil {
+		return nil
+	}
+	return e.keepRuling(ctx, c, c.edit, replay.Edited, c.ruledKey(replay.Edited, interrupt, c.edit.in.Args), interrupt)
 }
 
 // elsewhere finds those who have approved something else in the same run, if that keeps them from deciding here: also what is still open, and
@@ -212,7 +231,7 @@ func (w word) act(request Request) desk.Act {
 	from := desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shown}}
 	switch {
 	case w.decision == nil:
-		return desk.Respond{From: from, Value: w.value}
+		return desk.Respond{From: from, Value: w.value, Word: w.countedBy()}
 	case w.decision.Verb == fermata.VerbReject:
 		act := desk.Reject{From: from, Reason: w.decision.Reason}
 		if act.Reason == "" {
@@ -248,46 +267,6 @@ func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
 	return answer, err
 }
 
-// resumeName is the paper of a resume id.
-func resumeName(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
-
-// resumeFacts is what a resume id was answered with, if that was no decision: it was counted, or refused.
-type resumeFacts struct {
-	Body      string       `json:"body"`
-	Interrupt string       `json:"interrupt,omitempty"`
-	Result    store.Result `json:"result,omitempty"`
-	Code      string       `json:"code,omitempty"` // why, in the desk's words
-}
-
-func countedFacts(d store.Decision) []byte { return factsOf(resumeFacts{Body: d.Body}) }
-
-func factsOf(f resumeFacts) []byte {
-	facts, _ := json.Marshal(f) // strings always have a JSON
-	return facts
-}
-
-// countedBefore returns errCounted for a resume id whose word was counted before, and ErrReused if it was another word.
-func (e *Executor) countedBefore(ctx context.Context, d store.Decision) error {
-	paper, err := e.store.Paper(ctx, d.Account, resumePaper, resumeName(d))
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	var before resumeFacts
-	if err := json.Unmarshal(paper.Facts, &before); err != nil {
-		return err
-	}
-	switch {
-	case before.Body != d.Body:
-		return store.ErrReused
-	case before.Result != "":
-		return &RefusedError{Result: before.Result, Interrupt: before.Interrupt, Err: deskError(before.Code)}
-	}
-	return &countedError{paper.Run}
-}
-
 // refusal says why the desk does not take a word.
 func refusal(i store.Interrupt, err error) error {
 	refused := &RefusedError{Interrupt: i.ID, Err: err}
@@ -311,25 +290,4 @@ func refusal(i store.Interrupt, err error) error {
 		refused.Result = Forbidden
 	}
 	return refused
-}
-
-// refuse notes in the audit log that somebody's word was not taken. It returns nil if that is noted.
-func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, why error) error {
-	refused, ok := errors.AsType[*RefusedError](why)
-	if !ok {
-		return nil // it was no word on anything
-	}
-	c := &filing{run: run}
-	place := c.place()
-	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
-	actor := audit.Actor{Principal: cmp.Or(request.Actor, "somebody"), Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
-	if err := c.line(actor, place, audit.Refused{Why: refused.why(), ResumeID: request.ResumeID}); err != nil {
-		return err
-	}
-	if refused.Err != nil { // the store has kept its own refusals
-		d := store.Decision{Actor: request.Actor, ResumeID: request.ResumeID}
-		facts := factsOf(resumeFacts{Body: bodyDigest(request), Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err)})
-		c.Papers = append(c.Papers, store.PaperChange{Kind: resumePaper, ID: resumeName(d), Run: run.ID, Facts: facts})
-	}
-	return e.store.Amend(ctx, run.Account, c.Beside)
 }

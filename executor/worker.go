@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -60,31 +61,49 @@ const expireAtOnce = 100
 // passed here.
 func (e *Executor) sweep() {
 	var guard clockGuard
+	var last beat
 	for !e.closing() {
-		expired, err := e.expire(&guard)
+		expired, spared, err := e.expire(&guard, &last)
 		if err != nil && e.life.Err() == nil {
 			e.config.Log.Error("expiring questions", "err", err)
 		}
 		if expired > 0 {
 			e.nudge()
 		}
-		if expired < expireAtOnce {
+		if expired+spared < expireAtOnce {
 			e.rests(e.config.Poll)
 		}
 	}
 }
 
-func (e *Executor) expire(guard *clockGuard) (int, error) {
+// expire lets questions expire, and spares those whose time was over while nobody was there.
+func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, err error) {
 	now, err := e.store.Now(e.life)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if !guard.trusts(now, time.Now()) {
 		e.config.Log.Error("the clock of the store has jumped: nothing expires for now", "ahead", guard.jumped)
-		return 0, nil
+		return 0, 0, nil
 	}
-	expired, err := e.store.Expire(e.life, expireAtOnce, e.lapse)
-	return len(expired), err
+	if err := e.pulse(e.life, now, last); err != nil {
+		return 0, 0, err
+	}
+	if last.At.After(now) {
+		now = last.At // somebody looked at the clock a moment after us, and found an outage that ended then
+	}
+	// A process that sleeps in the middle of this must not go on with what it knew before.
+	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
+	defer cancel()
+	over, err := e.store.Expire(ctx, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
+		beside := e.lapse(i, request, now, last.Outages)
+		if beside.PutsOff(i.ID) {
+			spared++
+		}
+		return beside
+	})
+	e.lapsed(e.life, over)
+	return len(over), spared, err
 }
 
 // clockGuard says whether the store's clock can be believed when it says that time is up. It goes by the monotonic clock of this process,

@@ -148,6 +148,9 @@ func (r *reading) readLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) 
 	if limit.Window == 0 {
 		node.Wrong("the limit has no window: say within which span of time, as window: 24h")
 	}
+	if err := checkWindow(time.Duration(limit.Window)); err != nil {
+		fields["window"].Wrong("%v", err)
+	}
 	one.Limit = limit
 	one.limit = shape{limit: one.ID, by: by, window: time.Duration(limit.Window)}
 	return fields["amount"]

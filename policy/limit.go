@@ -16,6 +16,18 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
+// MaxWindow is how far back rules can look. Whoever keeps the numbers keeps them for so long; a rule that wants more is not loaded, for it
+// would be told less than there was.
+const MaxWindow = 31 * 24 * time.Hour
+
+// checkWindow refuses a span of time for which no numbers are kept.
+func checkWindow(window time.Duration) error {
+	if window > MaxWindow {
+		return fmt.Errorf("a window of %s is too long: rules can look back %s at most", Duration(window), Duration(MaxWindow))
+	}
+	return nil
+}
+
 // Limit makes a rule about how much, or how often, within a span of time. A rule that asks or denies is hit by the action
 // that would go beyond Max; a rule that allows is hit as long as the action stays within.
 type Limit struct {
@@ -121,7 +133,7 @@ func countShape(by, window string) (shape, error) {
 	if span == 0 {
 		return shape{}, errors.New("the window is empty")
 	}
-	return shape{by: names, window: span}, nil
+	return shape{by: names, window: span}, checkWindow(span)
 }
 
 var errNoNumber = errors.New("the number from the past was not given")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/policy"
 )
@@ -86,6 +87,8 @@ func TestLoad_Mistakes(t *testing.T) {
 		"limit without max":    {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
 		"limit for ever":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
 		"limit in words":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": "soon" is no span of time`},
+		"limit too far back":   {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 32d}}\n", `p.yaml:3: rule "a": a window of 32d is too long: rules can look back 31d at most`},
+		"count too far back":   {head + "- {id: a, when: 'history.count(\"tool\", \"745h\") > 1', then: deny}\n", `history.count: a window of 745h is too long: rules can look back 31d at most`},
 		"limit by nothing":     {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, by: [user]}}\n", `nothing can be counted by "user"; `},
 		"amount of words":      {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '\"x\"'}}\n", `amount: this is of type string; an amount is a whole number`},
 		"amount of fractions":  {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '1.5'}}\n", `amount: this is of type double`},
@@ -124,6 +127,34 @@ func TestLoad_IdentityIsTheBytes(t *testing.T) {
 	a, b, c := load(t, "default: allow\n"), load(t, "default: allow\n"), load(t, "default: allow\n\n")
 	if a.Digest() != b.Digest() || a.Digest() == c.Digest() || !strings.HasPrefix(a.Digest(), "sha256:") {
 		t.Error(a.Digest(), b.Digest(), c.Digest())
+	}
+}
+
+// What a set was made of can be kept, and makes the same set again.
+func TestLoad_KeepsWhatItWasMadeOf(t *testing.T) {
+	a := load(t, operations)
+	again, err := policy.Load("elsewhere.yaml", []byte(a.Source()), policy.Options{})
+	if err != nil || a.Source() != operations || again.Digest() != a.Digest() {
+		t.Errorf("%v: %s", err, a.Source())
+	}
+}
+
+// As far back as numbers are kept, rules can look.
+func TestLoad_TakesTheLongestWindow(t *testing.T) {
+	set := load(t, "default: allow\nrules:\n- {id: a, when: 'history.count(\"tool\", \"31d\") > 1', then: deny, limit: {max: 1, window: 31d}}\n")
+	if demands := set.Demands(input("x", `{}`)); len(demands) != 2 || time.Duration(demands[0].Window) != policy.MaxWindow {
+		t.Errorf("%+v", demands)
+	}
+}
+
+// The digest of a rule is that of its trace, and changes with what the rule says.
+func TestSet_RuleDigestIsThatOfTheTrace(t *testing.T) {
+	rule := func(limit string) *policy.Set {
+		return load(t, "default: allow\nrules:\n- {id: a, when: 'true', then: deny, limit: {max: "+limit+", window: 1h}}\n")
+	}
+	one, two := rule("1"), rule("2")
+	if d := decide(t, one, input("x", `{}`)); d.Trace[0].Digest != one.RuleDigest("a") || one.RuleDigest("a") == two.RuleDigest("a") || one.RuleDigest("b") != "" {
+		t.Errorf("%s, %s, %+v", one.RuleDigest("a"), two.RuleDigest("a"), d.Trace)
 	}
 }
 

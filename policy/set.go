@@ -3,6 +3,7 @@ package policy
 import (
 	"iter"
 	"slices"
+	"time"
 )
 
 // Options are what [Load] may know beside the file. The zero value works.
@@ -16,6 +17,7 @@ type Set struct {
 	file     string
 	version  string
 	digest   string
+	source   string
 	fallback Verdict
 	zone     string
 	ask      *Requirement
@@ -37,7 +39,7 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 		return nil, &LoadError{Problems: r.problems}
 	}
 	s := &Set{
-		file: file, version: d.version, digest: digestOf(src), fallback: d.fallback, zone: d.zone, ask: d.ask, rules: d.rules,
+		file: file, version: d.version, digest: digestOf(src), source: string(src), fallback: d.fallback, zone: d.zone, ask: d.ask, rules: d.rules,
 		byTool: make(map[string][]int),
 	}
 	for i, one := range s.rules {
@@ -54,6 +56,19 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 
 // Digest is the identity of the set: that of the bytes it was loaded from.
 func (s *Set) Digest() string { return s.digest }
+
+// Source is the file, byte for byte: what [Load] takes to make the same set again.
+func (s *Set) Source() string { return s.source }
+
+// RuleDigest changes when what a rule says does; it is that of a [Trace]. It is "" if there is no such rule.
+func (s *Set) RuleDigest(id string) string {
+	for _, one := range s.rules {
+		if one.ID == id {
+			return one.digest
+		}
+	}
+	return ""
+}
 
 // Version is the label in the file, for people.
 func (s *Set) Version() string { return s.version }
@@ -94,6 +109,19 @@ func (s *Set) candidates(tool string) iter.Seq[*rule] {
 			}
 		}
 	}
+}
+
+// Window is the longest of the spans of time that the rules look back; 0 if none does.
+func (s *Set) Window() (longest time.Duration) {
+	for _, one := range s.rules {
+		if one.Limit != nil {
+			longest = max(longest, one.limit.window)
+		}
+		for _, count := range one.facts.counts {
+			longest = max(longest, count.window)
+		}
+	}
+	return longest
 }
 
 // Demands lists the numbers from the past that the rules need to judge this input. The caller puts them into its History.

@@ -7,6 +7,8 @@
 //
 // It runs nothing and asks nobody. Numbers from the past are the recorded ones; a rule that needs one which was not recorded
 // cannot be judged, and the report says how often that was.
+//
+// Whoever keeps rulings, and not just inputs, has [Against]: it compares with what was said then, and counts anew what was not recorded.
 package replay
 
 import (

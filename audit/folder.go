@@ -1,0 +1,145 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folder keeps checkpoints as files, outside of the store: whoever writes the store anew does not reach them, if the folder is where they cannot write.
+//
+//	DIR/account-acme/00000000000000001000.note
+//	DIR/account-acme/key.pub
+//
+// Files are only ever added. To keep more of them than the folder does (a copy elsewhere, a git repository), copy them.
+type Folder struct{ dir string }
+
+// OpenFolder opens a folder, and makes it if it is not there.
+func OpenFolder(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return &Folder{dir}, nil
+}
+
+const (
+	noteSuffix = ".note"
+	publicFile = "key.pub"
+)
+
+// of is where the files of an account are.
+func (f *Folder) of(account string) string {
+	name := url.PathEscape(account)
+	if len(name) > 200 {
+		sum := sha256.Sum256([]byte(account))
+		name = "." + hex.EncodeToString(sum[:])
+	}
+	return filepath.Join(f.dir, "account-"+name)
+}
+
+// Keep adds a checkpoint, with the public key of the log. One of a size that is there already changes nothing.
+func (f *Folder) Keep(account string, c Checkpoint, public string) error {
+	dir := f.of(account)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := addLine(filepath.Join(dir, publicFile), public); err != nil {
+		return err
+	}
+	return writeOnce(filepath.Join(dir, sizeID(c.Size)+noteSuffix), c.Note)
+}
+
+// Notes returns the checkpoints of an account, by growing size; none if the folder has none.
+func (f *Folder) Notes(account string) ([][]byte, error) {
+	names, err := f.names(account)
+	var notes [][]byte
+	for _, name := range names {
+		note, err := os.ReadFile(filepath.Join(f.of(account), name))
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, note)
+	}
+	return notes, err
+}
+
+// Last returns the checkpoint of an account that signs most; nil if the folder has none.
+func (f *Folder) Last(account string) ([]byte, error) {
+	names, err := f.names(account)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(f.of(account), names[len(names)-1]))
+}
+
+func (f *Folder) names(account string) (names []string, err error) {
+	files, err := os.ReadDir(f.of(account)) // in the order of their names
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file.Name(), noteSuffix) {
+			names = append(names, file.Name())
+		}
+	}
+	return names, err
+}
+
+// Public returns the public keys with which the log of an account was signed; none if the folder has none.
+func (f *Folder) Public(account string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(f.of(account), publicFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+// addLine adds a line to a file that has not got it: after a change of keys there are two.
+func addLine(path, line string) error {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.Contains(strings.Split(string(text), "\n"), line) {
+		return nil
+	}
+	return replace(path, append(text, line+"\n"...))
+}
+
+func writeOnce(path string, text []byte) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	return replace(path, text)
+}
+
+// replace writes a file beside its place and moves it there, so that nobody ever sees a part of it.
+func replace(path string, text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,137 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// grown adds records to the log of an account in a store.
+func grown(t *testing.T, s store.Store, account string, n int) {
+	t.Helper()
+	for range n {
+		line, err := audit.Line(account, alice, place, audit.Withdrawn{})
+		if err == nil {
+			err = s.Amend(t.Context(), account, store.Beside{Audit: [][]byte{line}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFolder_KeepsWhatWasSignedOfEachAccount(t *testing.T) {
+	dir := t.TempDir()
+	f, err := audit.OpenFolder(filepath.Join(dir, "kept"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := []string{"acme", "", "..", "a/../../b", "Ü ber", strings.Repeat("x", 300), strings.Repeat("y", 300)}
+	for n, account := range accounts {
+		if last, err := f.Last(account); last != nil || err != nil {
+			t.Errorf("%q: %q, %v", account, last, err)
+		}
+		for _, size := range []int64{int64(n) + 1, 9, 100} {
+			if err := f.Keep(account, audit.Checkpoint{Size: size, Note: []byte(account)}, "key-1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.Keep(account, audit.Checkpoint{Size: 100, Note: []byte("another")}, "key-2"); err != nil { // the first one stays
+			t.Fatal(err)
+		}
+		last, err := f.Last(account)
+		if err != nil || string(last) != account {
+			t.Errorf("%q: %q, %v", account, last, err)
+		}
+		if keys, err := f.Public(account); err != nil || strings.Join(keys, " ") != "key-1 key-2" {
+			t.Errorf("%q: %q, %v", account, keys, err)
+		}
+		if notes, err := f.Notes(account); err != nil || len(notes) < 2 {
+			t.Errorf("%q: %q, %v", account, notes, err)
+		}
+	}
+	inside, err := os.ReadDir(filepath.Join(dir, "kept"))
+	if err != nil || len(inside) != len(accounts) {
+		t.Errorf("%d folders for %d accounts, %v", len(inside), len(accounts), err)
+	}
+	if outside, err := os.ReadDir(dir); err != nil || len(outside) != 1 {
+		t.Errorf("something is where it does not belong: %v, %v", outside, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "kept", "*", ".new-*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A log that does not extend what was kept elsewhere is not signed, even if its own checkpoints say nothing: they were in the store.
+func TestMakeCheckpoint_GoesByWhatWasKeptElsewhere(t *testing.T) {
+	key := audit.NewKey()
+	honest := memory.NewRuns(nil)
+	grown(t, honest, "acme", 5)
+	kept, err := audit.MakeCheckpoint(t.Context(), audit.Over(honest), "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown(t, honest, "acme", 3)
+	if next, err := audit.MakeCheckpoint(t.Context(), audit.Over(honest), "acme", key, kept.Note); err != nil || next.Size != 8 {
+		t.Errorf("%+v, %v", next, err)
+	}
+	for name, records := range map[string]int{"shorter": 3, "as long": 5, "longer": 9, "nothing at all": 0} {
+		forged := memory.NewRuns(nil)
+		grown(t, forged, "acme", records)
+		if c, err := audit.MakeCheckpoint(t.Context(), audit.Over(forged), "acme", key, kept.Note); !errors.Is(err, audit.ErrFork) {
+			t.Errorf("%s: signed %+v, %v", name, c, err)
+		}
+		for range audit.Over(forged).Checkpoints(t.Context(), "acme") {
+			t.Errorf("%s: it was kept", name)
+		}
+	}
+	if _, err := audit.MakeCheckpoint(t.Context(), audit.Over(honest), "acme", key, []byte("torn")); !errors.Is(err, audit.ErrCheckpoint) {
+		t.Errorf("a torn one: %v", err)
+	}
+}
+
+// After years of signing there are many checkpoints; the last one is found without reading them all, and it is the last one.
+func TestStored_FindsTheLastOfManyCheckpoints(t *testing.T) {
+	key := audit.NewKey()
+	s := memory.NewRuns(nil)
+	counted := &paperCounter{Store: s}
+	log := audit.Over(counted)
+	for n := range 250 {
+		grown(t, s, "acme", 1+n%3)
+		c, err := audit.MakeCheckpoint(t.Context(), log, "acme", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := counted.papers
+		again, err := audit.MakeCheckpoint(t.Context(), log, "acme", key)
+		if err != nil || !bytes.Equal(again.Note, c.Note) {
+			t.Fatalf("of %d: %+v, %v", n+1, again, err)
+		}
+		if read := counted.papers - before; read > 200 {
+			t.Fatalf("of %d: %d papers were read", n+1, read)
+		}
+	}
+	if c, err := audit.MakeCheckpoint(t.Context(), log, "other", key); !errors.Is(err, audit.ErrEmpty) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// paperCounter counts the papers that are read.
+type paperCounter struct {
+	store.Store
+	papers int
+}
+
+func (c *paperCounter) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
+	page, err := c.Store.Papers(ctx, account, kind, filter)
+	c.papers += len(page)
+	return page, err
+}

@@ -1,0 +1,232 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Audit says how the audit logs of all accounts are looked after. Of several processes on one store, one at a time does it. The zero value leaves
+// them alone.
+type Audit struct {
+	// Key signs checkpoints of what was added; without it nothing is signed. All processes have the same. Whoever has the key and the store can write
+	// a log anew: keep it apart from the store.
+	Key *audit.Key
+	// SignEvery is how often; the default is an hour.
+	SignEvery time.Duration
+	// Folder, if given, gets each checkpoint, too; and what it has is what a log must extend before it is signed.
+	Folder *audit.Folder
+	// CheckEvery is how often all logs are verified, and compared with what runs know and what was done; 0 is never.
+	CheckEvery time.Duration
+}
+
+// The names of the chores.
+const (
+	signChore  = "audit-sign"
+	checkChore = "audit-check"
+)
+
+// chores are those that the settings ask for.
+func (e *Executor) chores() (all []chore) {
+	a := e.config.Audit
+	if a.Key != nil {
+		all = append(all, chore{signChore, a.SignEvery, e.signLog})
+	}
+	if a.CheckEvery > 0 {
+		all = append(all, chore{checkChore, a.CheckEvery, e.checkLog})
+	}
+	return all
+}
+
+// signLog signs what was added to the log of an account, if the log is still that which was signed before.
+func (e *Executor) signLog(ctx context.Context, account string, pass *Pass) error {
+	a := e.config.Audit
+	var kept [][]byte
+	if a.Folder != nil {
+		last, err := a.Folder.Last(account)
+		if err != nil {
+			return e.failedFor(ctx, "the folder of checkpoints cannot be read", account, pass, err)
+		}
+		if last != nil {
+			kept = append(kept, last)
+		}
+	}
+	signed, err := audit.MakeCheckpoint(ctx, audit.Over(e.store), account, a.Key, kept...)
+	switch {
+	case errors.Is(err, audit.ErrEmpty):
+		return nil
+	case errors.Is(err, audit.ErrFork), errors.Is(err, audit.ErrHead), errors.Is(err, audit.ErrCheckpoint):
+		pass.Unsound++
+		e.config.Log.Error("an audit log is not the one that was signed before: it is not signed any more", "account", account, "err", err)
+		return nil
+	case err != nil:
+		return e.failedFor(ctx, "an audit log could not be signed", account, pass, err)
+	}
+	if a.Folder == nil {
+		return nil
+	}
+	public, err := a.Key.Verifier(signed.Origin)
+	if err == nil {
+		err = a.Folder.Keep(account, signed, public)
+	}
+	if err != nil {
+		return e.failedFor(ctx, "a checkpoint could not be written to the folder", account, pass, err)
+	}
+	return nil
+}
+
+// failedFor notes that an account could not be looked at. The others are.
+func (e *Executor) failedFor(ctx context.Context, what, account string, pass *Pass, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	pass.Failed++
+	e.config.Log.Error(what, "account", account, "err", err)
+	return nil
+}
+
+// checkLog verifies the log of an account and compares it with the other books.
+func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) error {
+	against, err := e.against(ctx, account)
+	if err != nil {
+		return e.failedFor(ctx, "the checkpoints of an audit log cannot be read", account, pass, err)
+	}
+	_, err = audit.Verify(ctx, audit.Over(e.store), account, against, io.Discard)
+	if wrong, ok := errors.AsType[*audit.Problem](err); ok && wrong.Fault != audit.Unsigned {
+		pass.Unsound++
+		e.config.Log.Error("an audit log is not whole", "account", account, "record", wrong.Seq, "fault", wrong.Fault)
+		return nil // what it says is worth nothing
+	} else if err != nil && !ok {
+		return e.failedFor(ctx, "an audit log could not be verified", account, pass, err)
+	}
+	found, err := e.Reconcile(ctx, account)
+	if err != nil {
+		return e.failedFor(ctx, "an audit log could not be compared with the runs", account, pass, err)
+	}
+	for _, f := range found {
+		pass.Findings[f.Code]++
+		if e.findings.isNew(account, f) && f.Severity != audit.Info {
+			e.config.Log.Error("the books do not agree", "account", account, "finding", f.Code, "severity", f.Severity, "run", f.Run, "request", f.Interrupt, "record", f.Seq)
+		}
+	}
+	return nil
+}
+
+// against is what a log is held against: what this installation has signed, in the store and outside of it.
+func (e *Executor) against(ctx context.Context, account string) (against audit.Against, err error) {
+	a := e.config.Audit
+	if a.Key == nil {
+		return against, nil
+	}
+	var keys []string
+	if a.Folder != nil {
+		kept, err := a.Folder.Last(account)
+		if err != nil {
+			return against, err
+		}
+		if kept != nil {
+			against.Kept = [][]byte{kept}
+		}
+		if keys, err = a.Folder.Public(account); err != nil { // also those before a change of keys
+			return against, err
+		}
+	}
+	head, err := audit.Over(e.store).Head(ctx, account)
+	if err != nil {
+		return against, err
+	}
+	public, err := a.Key.Verifier(head.Origin())
+	if err != nil {
+		return against, err
+	}
+	against.Trust, err = audit.Trusting(append(keys, public)...)
+	return against, err
+}
+
+// toldFindings remembers which findings this process has told. One process does a chore, so nobody else looks at it.
+type toldFindings struct{ told map[toldFinding]bool }
+
+type toldFinding struct {
+	account string
+	audit.Finding
+}
+
+func (t *toldFindings) isNew(account string, f audit.Finding) bool {
+	key := toldFinding{account, f}
+	if t.told[key] {
+		return false
+	}
+	if t.told == nil {
+		t.told = make(map[toldFinding]bool)
+	}
+	t.told[key] = true
+	return true
+}
+
+// Checkpoints returns signed checkpoints of an account's log that sign more records than so many, the shortest first, and the public key with which
+// this installation signs; "" if it does not.
+func (e *Executor) Checkpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {
+	log := audit.Over(e.store)
+	for note, err := range log.CheckpointsAfter(ctx, account, after) {
+		if err != nil {
+			return nil, "", err
+		}
+		c, err := audit.Unchecked(note)
+		if err != nil {
+			return nil, "", err
+		}
+		if list = append(list, c); len(list) == limit {
+			break
+		}
+	}
+	if e.config.Audit.Key == nil {
+		return list, "", nil
+	}
+	head, err := log.Head(ctx, account)
+	if err != nil || head.Size == 0 {
+		return list, "", err
+	}
+	public, err = e.config.Audit.Key.Verifier(head.Origin())
+	return list, public, err
+}
+
+// Overview is what operators see of the whole store, whichever process asks.
+type Overview struct {
+	// Now is the time of the store.
+	Now time.Time
+	// Waits are the open questions of all accounts by kind, [MostWaits] at most.
+	Waits []store.Wait
+	// Due is since when the notice is due that has waited longest for somebody to tell it; zero if none has.
+	Due time.Time
+	// Signed and Checked are what became of the audit logs.
+	Signed, Checked Pass
+}
+
+// MostWaits is how many open questions are counted.
+const MostWaits = 100_000
+
+// Overview looks at the whole store. It costs a count of the open questions: do not do it too often.
+func (e *Executor) Overview(ctx context.Context) (o Overview, err error) {
+	if o.Now, err = e.store.Now(ctx); err != nil {
+		return o, err
+	}
+	if o.Waits, err = e.store.Waits(ctx, MostWaits); err != nil {
+		return o, err
+	}
+	due, err := e.store.Due(ctx, noticePaper, 1)
+	if err != nil {
+		return o, err
+	}
+	if len(due) > 0 {
+		o.Due = due[0].Next
+	}
+	if _, o.Signed, err = e.chorePaper(ctx, signChore); err != nil {
+		return o, err
+	}
+	_, o.Checked, err = e.chorePaper(ctx, checkChore)
+	return o, err
+}

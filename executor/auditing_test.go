@@ -1,0 +1,274 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// keeper is an office that looks after its audit logs.
+func keeper(t *testing.T, s store.Store, a executor.Audit, log io.Writer) *executor.Executor {
+	t.Helper()
+	return office(t, s, new(dropper), func(c *executor.Config) {
+		c.Audit = a
+		c.Poll = time.Minute // nothing here waits for work
+		c.Log = slog.New(slog.NewTextHandler(log, nil))
+	})
+}
+
+func folder(t *testing.T) *audit.Folder {
+	t.Helper()
+	f, err := audit.OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func turn(t *testing.T, e *executor.Executor, chore string) executor.Pass {
+	t.Helper()
+	if err := e.Hurry(chore); err != nil {
+		t.Fatal(err)
+	}
+	pass, err := e.Turn(chore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pass
+}
+
+func sizes(t *testing.T, e *executor.Executor, account string) (list []int64) {
+	t.Helper()
+	checkpoints, _, err := e.Checkpoints(t.Context(), account, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range checkpoints {
+		list = append(list, c.Size)
+	}
+	return list
+}
+
+// What was added is signed, in the store and outside of it, and can be verified with the public key. What was not added to is not signed again.
+func TestSigning_SignsWhatWasAdded(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		outside := folder(t)
+		e := keeper(t, s, executor.Audit{Key: audit.NewKey(), Folder: outside}, t.Output())
+		if pass := turn(t, e, executor.SignChore); pass.Accounts != 0 || pass.At.IsZero() {
+			t.Fatalf("an empty store: %+v", pass)
+		}
+		startAs(t, e, "req")
+		for range 2 { // the second time nothing was added
+			if pass := turn(t, e, executor.SignChore); pass.Accounts != 1 || pass.Failed+pass.Unsound != 0 {
+				t.Fatalf("%+v", pass)
+			}
+		}
+		if got := sizes(t, e, "acme"); len(got) != 1 {
+			t.Fatalf("signed: %v", got)
+		}
+		if _, err := says(t, e, "bob", "1", yes); err != nil {
+			t.Fatal(err)
+		}
+		turn(t, e, executor.SignChore)
+		signed, public, err := e.Checkpoints(t.Context(), "acme", 0, 100)
+		if err != nil || len(signed) != 2 {
+			t.Fatalf("%+v, %v", signed, err)
+		}
+		if others, _, err := e.Checkpoints(t.Context(), "other", 0, 100); err != nil || len(others) != 0 {
+			t.Errorf("I8: %+v, %v", others, err)
+		}
+		trust, err := audit.Trusting(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := outside.Notes("acme")
+		if err != nil || len(kept) != 2 || !bytes.Equal(kept[1], signed[1].Note) {
+			t.Errorf("outside: %q, %v", kept, err)
+		}
+		report, err := audit.Verify(t.Context(), audit.Over(s), "acme", audit.Against{Trust: trust, Kept: kept}, t.Output())
+		if err != nil || report.Signed != signed[1].Size || report.Checkpoints != 4 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
+// A log that was written anew is never signed, even if its owner forgot to leave the old checkpoints in: those outside know better.
+func TestI12_ALogThatWasWrittenAnewIsNotSigned(t *testing.T) {
+	key, outside := audit.NewKey(), folder(t)
+	honest := keeper(t, memory.NewRuns(nil), executor.Audit{Key: key, Folder: outside}, t.Output())
+	startAs(t, honest, "req")
+	turn(t, honest, executor.SignChore)
+
+	var log bytes.Buffer
+	forged := keeper(t, memory.NewRuns(nil), executor.Audit{Key: key, Folder: outside, CheckEvery: time.Hour}, &log)
+	startAs(t, forged, "mallory")
+	if _, err := says(t, forged, "bob", "1", yes); err != nil { // it may be longer
+		t.Fatal(err)
+	}
+	if pass := turn(t, forged, executor.SignChore); pass.Unsound != 1 {
+		t.Errorf("%+v", pass)
+	}
+	if got := sizes(t, forged, "acme"); len(got) != 0 {
+		t.Errorf("signed: %v", got)
+	}
+	if pass := turn(t, forged, executor.CheckChore); pass.Unsound != 1 {
+		t.Errorf("the check says %+v", pass)
+	}
+	if notes, err := outside.Notes("acme"); err != nil || len(notes) != 1 {
+		t.Errorf("outside: %d, %v", len(notes), err)
+	}
+	if text := log.String(); !strings.Contains(text, "not the one that was signed before") || !strings.Contains(text, "account=acme") {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+// A log from which the end was taken is not signed either; the store's own checkpoints show it.
+func TestI12_ALogThatWasCutIsNotSigned(t *testing.T) {
+	key := audit.NewKey()
+	s := memory.NewRuns(nil)
+	e := keeper(t, s, executor.Audit{Key: key}, t.Output())
+	startAs(t, e, "req")
+	head, err := audit.Over(s).Head(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer := memory.NewRuns(nil)
+	other := keeper(t, longer, executor.Audit{Key: key}, t.Output())
+	startAs(t, other, "req")
+	if _, err := says(t, other, "bob", "1", yes); err != nil {
+		t.Fatal(err)
+	}
+	turn(t, other, executor.SignChore)
+	signed, _, err := other.Checkpoints(t.Context(), "acme", 0, 1)
+	if err != nil || len(signed) != 1 || signed[0].Size <= head.Size {
+		t.Fatalf("%+v, %v", signed, err)
+	}
+	if err := audit.Over(s).KeepCheckpoint(t.Context(), "acme", signed[0]); err != nil {
+		t.Fatal(err)
+	}
+	if pass := turn(t, e, executor.SignChore); pass.Unsound != 1 || len(sizes(t, e, "acme")) != 1 {
+		t.Errorf("%+v, %v", pass, sizes(t, e, "acme"))
+	}
+}
+
+// The check counts what does not agree, says it once, and says nothing of what runs work on.
+func TestChecking_CountsWhatDoesNotAgree(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var log bytes.Buffer
+		e := keeper(t, s, executor.Audit{CheckEvery: time.Hour}, &log)
+		startAs(t, e, "req")
+		if pass := turn(t, e, executor.CheckChore); len(pass.Findings) != 0 || pass.Accounts != 1 {
+			t.Fatalf("%+v", pass)
+		}
+		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "mallory", Lease: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+			t.Fatal(err)
+		}
+		turn(t, e, executor.CheckChore)
+		pass := turn(t, e, executor.CheckChore)
+		if pass.Findings[audit.RunNotApproved] != 1 || pass.Findings[audit.IntentNotRecorded] != 1 {
+			t.Errorf("%+v", pass)
+		}
+		if n := strings.Count(log.String(), "finding=run_not_approved"); n != 1 || strings.Contains(log.String(), "users") {
+			t.Errorf("said %d times: %s", n, &log)
+		}
+		overview, err := e.Overview(t.Context())
+		if err != nil || overview.Checked.Findings[audit.RunNotApproved] != 1 || len(overview.Waits) != 1 || overview.Waits[0].Count != 1 {
+			t.Errorf("%+v, %v", overview, err)
+		}
+	})
+}
+
+// passes counts how often somebody goes through the accounts.
+type passes struct {
+	store.Store
+	begun atomic.Int64
+	hold  bool // until the context ends
+}
+
+func (p *passes) AuditAccounts(ctx context.Context, after string, limit int) ([]string, string, error) {
+	p.begun.Add(1)
+	if p.hold {
+		<-ctx.Done()
+		return nil, "", ctx.Err()
+	}
+	return p.Store.AuditAccounts(ctx, after, limit)
+}
+
+// Of several processes one does a chore, once in its time; and another if the first one died over it.
+func TestChores_AreDoneByOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &passes{Store: memory.NewRuns(nil)}
+		for range 3 {
+			keeper(t, s, executor.Audit{CheckEvery: time.Hour}, t.Output()).Start()
+		}
+		for hour := int64(1); hour <= 3; hour++ {
+			synctest.Wait()
+			if got := s.begun.Load(); got != hour {
+				t.Errorf("in hour %d: %d passes", hour, got)
+			}
+			time.Sleep(time.Hour + time.Minute) // of the bubble
+		}
+		// Somebody holds it, and says nothing any more.
+		synctest.Wait()
+		before := s.begun.Load()
+		paper, err := s.Paper(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		if err == nil {
+			err = s.Amend(t.Context(), "", store.Beside{Papers: []store.PaperChange{{
+				Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: paper.Facts, Next: time.Now().Add(executor.ChoreLease),
+			}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(executor.ChoreLease - time.Second)
+		synctest.Wait()
+		if got := s.begun.Load(); got != before {
+			t.Errorf("somebody is at it, and %d others are, too", got-before)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := s.begun.Load(); got != before+1 {
+			t.Errorf("nobody took it over: %d passes", got-before)
+		}
+	})
+}
+
+// Whoever is told to end gives a chore back at once.
+func TestChores_AreGivenBackAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &passes{Store: memory.NewRuns(nil), hold: true}
+		e := keeper(t, s, executor.Audit{CheckEvery: time.Hour}, t.Output())
+		e.Start()
+		synctest.Wait()
+		time.Sleep(10 * time.Minute) // longer than the lease: it is still at it, and says so
+		if other := keeper(t, s, executor.Audit{CheckEvery: time.Hour}, t.Output()); s.begun.Load() != 1 {
+			t.Error(s.begun.Load(), other)
+		}
+		paper, err := s.Paper(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		if err != nil || !paper.Next.After(time.Now()) {
+			t.Errorf("it looks as if nobody did it: due at %v, %v", paper.Next, err)
+		}
+		if err := e.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		paper, err = s.Paper(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		if err != nil || paper.Next.After(time.Now()) {
+			t.Errorf("due only at %v, %v", paper.Next, err)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// quick is a route on which a question is over almost at once, with some grace after an outage.
+func quick(end, grace time.Duration) func(*executor.Config) {
+	return func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": {
+			Name: "default", Grace: desk.Duration(grace), Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(end), Expire: "stale"}},
+		}}
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// silence is a heartbeat that was last heard some time before now.
+func silence(t *testing.T, s store.Store, ago time.Duration) {
+	t.Helper()
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard(t, s, map[string]any{"at": now.Add(-ago)})
+}
+
+func heard(t *testing.T, s store.Store, beat map[string]any) {
+	t.Helper()
+	facts, err := json.Marshal(beat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Amend(t.Context(), "", store.Beside{Papers: []store.PaperChange{{Kind: "beat", ID: "clock", Facts: facts}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// passed waits until a time is over by the clock of the store.
+func passed(t *testing.T, s store.Store, at time.Time) {
+	t.Helper()
+	eventually(t, func() bool {
+		now, err := s.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.After(at)
+	})
+}
+
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come")
+		}
+	}
+}
+
+// asksMany begins runs that each wait for somebody, and returns what they ask, by state key.
+func asksMany(t *testing.T, e *executor.Executor, s store.Store, count int) map[string]string {
+	t.Helper()
+	asked := make(map[string]string)
+	for n := range count {
+		key := fmt.Sprint("drop-", n+1)
+		asked[key] = waits(t, began(t, e, key, "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+	}
+	for _, id := range asked {
+		i, err := s.Question(t.Context(), "acme", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed(t, s, i.Deadline)
+	}
+	return asked
+}
+
+// Whoever could not decide because we were not there gets time for it, however many processes come up at the same moment.
+func TestI10_WhatWasOverInAnOutageStaysOpenForItsGrace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s, d := open(), new(dropper)
+		change := quick(10*time.Millisecond, time.Hour)
+		asked := asksMany(t, d.executor(t, s, change), s, 3)
+		silence(t, s, time.Hour)
+		var replicas []*executor.Executor
+		for range 3 {
+			replicas = append(replicas, d.executor(t, open(), change))
+		}
+		var all sync.WaitGroup
+		for _, e := range replicas {
+			all.Go(e.Start)
+		}
+		all.Wait()
+		for key, id := range asked {
+			eventually(t, func() bool {
+				q, err := s.Question(t.Context(), "acme", id)
+				if err != nil || q.State != store.Pending {
+					t.Fatalf("%s is %s, %v", key, q.State, err)
+				}
+				return time.Until(q.Deadline) > 50*time.Minute
+			})
+			doc, err := replicas[0].Request(t.Context(), "acme", id)
+			if err != nil || doc.State != desk.Open || time.Until(doc.Deadline) < 50*time.Minute {
+				t.Fatalf("%s: %+v, %v", key, doc, err)
+			}
+			outages := slices.DeleteFunc(doc.Log, func(e desk.Event) bool { return e.What != desk.WasOutage })
+			if len(outages) != 1 {
+				t.Errorf("%s was spared %d times", key, len(outages))
+			}
+			request := decision("yes to "+key, "approve")
+			request.StateKey = key
+			completed(t, mustRun(t, replicas[1], addressed(t, replicas[1], request)))
+		}
+		if got := lines(t, s); slices.Contains(got, "request.expired") || !slices.Contains(got, "request.changed") {
+			t.Errorf("I12: the log says %q", got)
+		}
+	})
+}
+
+// The story: a process looked at the clock, and a moment later another one did, which was faster to say that there had been an outage. It ended
+// in the future of the first, who took that for a mistake, and let everything expire.
+func TestI10_AnOutageThatSomebodyElseFoundAMomentLater(t *testing.T) {
+	s, d := memory.NewRuns(nil), new(dropper)
+	e := d.executor(t, s, quick(10*time.Millisecond, time.Hour))
+	id := asksMany(t, e, s, 1)["drop-1"]
+	later := time.Now().Add(time.Second)
+	heard(t, s, map[string]any{"at": later, "outages": []any{map[string]time.Time{"start": later.Add(-time.Hour), "end": later}}})
+	e.Start()
+	eventually(t, func() bool {
+		doc, err := e.Request(t.Context(), "acme", id)
+		if err != nil || doc.State != desk.Open {
+			t.Fatalf("%+v, %v", doc, err)
+		}
+		return doc.Deadline.Equal(later.Add(time.Hour))
+	})
+}
+
+// The grace is for what an outage has covered, and it ends.
+func TestI10_WhatNoOutageCoversExpires(t *testing.T) {
+	for name, test := range map[string]struct {
+		grace, silent time.Duration
+		lines         []string
+	}{
+		"somebody was there":         {time.Hour, 0, []string{"request.expired"}},
+		"for a moment nobody was":    {time.Hour, 20 * time.Second, []string{"request.expired"}},
+		"the route has no grace":     {0, time.Hour, []string{"request.expired"}},
+		"the grace is over, as well": {50 * time.Millisecond, time.Hour, []string{"request.changed", "request.expired"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := memory.NewRuns(nil), new(dropper)
+			e := d.executor(t, s, quick(10*time.Millisecond, test.grace))
+			asksMany(t, e, s, 1)
+			silence(t, s, test.silent)
+			e.Start()
+			settles(t, s, "drop-1")
+			got := slices.DeleteFunc(lines(t, s), func(kind string) bool { return kind != "request.expired" && kind != "request.changed" })
+			if !slices.Equal(got, test.lines) || d.dropped.Load() != 0 {
+				t.Errorf("the log says %q", got)
+			}
+		})
+	}
+}
+
+// The whole story: a service is stopped for a night, and what would have expired in it can still be decided in the morning, for a while. A second
+// outage that comes before people had their time gives them it anew.
+func TestI10_ANightWithoutUs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := memory.NewRuns(nil), new(dropper)
+		day := func(hours time.Duration) {
+			e := d.executor(t, s, func(c *executor.Config) {
+				quick(24*time.Hour, time.Hour)(c)
+				c.Poll = 10 * time.Second
+			})
+			e.Start()
+			if hours == 0 {
+				return
+			}
+			time.Sleep(hours)
+			if err := e.Stop(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status := func() store.Status {
+			synctest.Wait()
+			run, err := s.Get(t.Context(), "acme", "drop-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run.Status
+		}
+		startDrop(t, d.executor(t, s, quick(24*time.Hour, time.Hour)))
+		day(20 * time.Hour)
+		time.Sleep(8 * time.Hour)
+		day(30 * time.Minute)
+		if status() != store.Waiting {
+			t.Fatal("it expired in the night")
+		}
+		time.Sleep(4 * time.Hour)
+		day(59 * time.Minute)
+		if status() != store.Waiting {
+			t.Fatal("it expired in the second outage")
+		}
+		day(2 * time.Minute) // which is no outage in between
+		if status() != store.Failed {
+			t.Errorf("its grace is over, and it is %s", status())
+		}
+	})
+}
+
+// What was to be said while nobody was there is said once, by its last word.
+func TestI10_NoStormAfterAnOutage(t *testing.T) {
+	s := memory.NewRuns(nil)
+	var mu sync.Mutex
+	told := make(map[desk.NoticeKind]int)
+	change := func(c *executor.Config) {
+		ms := desk.Duration(time.Millisecond)
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Grace: desk.Duration(time.Hour), Steps: []desk.Step{
+			{Notify: []string{"inbox"}}, {At: ms, Remind: []string{"inbox"}}, {At: 2 * ms, Remind: []string{"inbox"}}, {At: 3 * ms, Page: []string{"oncall:dba"}},
+			{At: 4 * ms, Expire: "stale"},
+		}}}
+		c.Log = slog.New(slog.DiscardHandler)
+		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error {
+			mu.Lock()
+			defer mu.Unlock()
+			told[n.Kind]++
+			return nil
+		}
+	}
+	asksMany(t, new(dropper).executor(t, s, change), s, 1)
+	silence(t, s, time.Hour)
+	for range 2 {
+		new(dropper).executor(t, s, change).Start()
+	}
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return told[desk.Page] > 0 && told[desk.Rerender] > 0
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if told[desk.Notify] != 1 || told[desk.Page] != 1 || told[desk.Remind] != 0 {
+		t.Errorf("told were %v", told)
+	}
+}

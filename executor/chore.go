@@ -1,0 +1,205 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+)
+
+// chorePaper is where a chore stands. It belongs to no account.
+const chorePaper store.PaperKind = "chore"
+
+const (
+	choreLease = 2 * time.Minute // after which another process does a chore, if the one that began it says nothing
+	choreLook  = time.Minute     // how often it is looked whether a chore is due
+	choreAgain = time.Minute     // after how long a chore that could not be done is tried again
+)
+
+// chore is work on all accounts that is done now and then, by one process at a time. Its paper says when it is due; whoever does it holds it by the
+// paper's revision, and says now and then that it is still at work.
+//
+//	due ──claim──▶ held ──done──▶ due after every
+//	 ▲              └── silent for choreLease, or stopped ──▶ due
+//	 └───────────────── failed ──▶ due after choreAgain
+type chore struct {
+	name  string
+	every time.Duration
+	// visit does the work for one account, and adds to what the pass came to. An error ends the pass.
+	visit func(ctx context.Context, account string, pass *Pass) error
+}
+
+// Pass is what a chore came to when it was done last, by whichever process.
+type Pass struct {
+	// At is when it was over; zero if it never was.
+	At time.Time `json:"at,omitzero"`
+	// Accounts counts those that were visited, Failed those among them that could not be looked at, Unsound those whose log is not what it was.
+	Accounts int64 `json:"accounts"`
+	Failed   int64 `json:"failed"`
+	Unsound  int64 `json:"unsound"`
+	// Findings counts where the books do not agree.
+	Findings map[audit.FindingCode]int64 `json:"findings,omitempty"`
+}
+
+// do does a chore whenever it is due, until the executor is stopped.
+func (e *Executor) do(c chore) {
+	for !e.closing() {
+		wait, err := e.turn(c)
+		if err != nil && e.life.Err() == nil {
+			e.config.Log.Error("a chore could not be done", "chore", c.name, "err", err)
+			wait = max(wait, e.config.Poll)
+		}
+		e.rests(min(wait, choreLook))
+	}
+}
+
+// turn does a chore if it is due and nobody else does it, and returns when to look again.
+func (e *Executor) turn(c chore) (wait time.Duration, err error) {
+	paper, pass, err := e.chorePaper(e.life, c.name)
+	if err != nil {
+		return 0, err
+	}
+	now, err := e.store.Now(e.life)
+	if err != nil {
+		return 0, err
+	}
+	if paper.Next.After(now) {
+		return paper.Next.Sub(now), nil
+	}
+	h := &hold{Executor: e, paper: paper, pass: pass}
+	if err := h.say(now.Add(choreLease)); errors.Is(err, store.ErrStale) {
+		return choreLook, nil // another process was faster
+	} else if err != nil {
+		return 0, err
+	}
+	return c.every, h.perform(c)
+}
+
+// chorePaper reads where a chore stands.
+func (e *Executor) chorePaper(ctx context.Context, name string) (paper store.Paper, pass Pass, err error) {
+	paper, err = e.store.Paper(ctx, "", chorePaper, name)
+	if isNotFound(err) {
+		return store.Paper{Kind: chorePaper, ID: name}, pass, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(paper.Facts, &pass)
+	}
+	return paper, pass, err
+}
+
+// hold is the right to do a chore.
+type hold struct {
+	*Executor
+	mu    sync.Mutex
+	paper store.Paper
+	pass  Pass
+}
+
+// say writes when the chore is due, if nobody else does it.
+func (h *hold) say(next time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	facts, err := json.Marshal(h.pass)
+	if err != nil {
+		return err
+	}
+	change := store.PaperChange{Kind: chorePaper, ID: h.paper.ID, Base: h.paper.Revision, Facts: facts, Next: next}
+	if err := h.store.Amend(h.life, "", store.Beside{Papers: []store.PaperChange{change}}); err != nil {
+		return err
+	}
+	h.paper.Revision++
+	return nil
+}
+
+// perform visits all accounts, and says what it came to.
+func (h *hold) perform(c chore) error {
+	ctx, cancel := context.WithCancelCause(h.life)
+	defer cancel(nil)
+	var beating sync.WaitGroup
+	over := make(chan struct{})
+	beating.Go(func() { h.beat(over, cancel) })
+	pass := Pass{Findings: make(map[audit.FindingCode]int64)}
+	err := h.visit(ctx, c, &pass)
+	close(over)
+	beating.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	now, nowErr := h.store.Now(h.life)
+	if nowErr != nil {
+		return errors.Join(err, nowErr) // the lease will end
+	}
+	next := now.Add(c.every)
+	switch {
+	case errors.Is(err, store.ErrStale): // somebody else has it
+		return nil
+	case errors.Is(err, ErrClosed):
+		next, err = now, nil // another process does it
+	case err != nil:
+		next = now.Add(min(choreAgain, c.every))
+	default:
+		pass.At = now
+		h.pass = pass
+	}
+	return errors.Join(err, h.say(next))
+}
+
+// beat says that the chore is being done, and ends it when somebody else does it, or the executor is stopped.
+func (h *hold) beat(over <-chan struct{}, end context.CancelCauseFunc) {
+	tick := time.NewTicker(choreLease / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-h.over:
+			end(ErrClosed)
+			return
+		case <-tick.C:
+			now, err := h.store.Now(h.life)
+			if err == nil {
+				err = h.say(now.Add(choreLease))
+			}
+			if errors.Is(err, store.ErrStale) {
+				end(err)
+				return
+			} // any other error may pass: the lease is longer than this
+		}
+	}
+}
+
+// accountsAtOnce is how many accounts are listed at a time.
+const accountsAtOnce = 200
+
+// eachAccount calls visit for every account that has an audit log: whoever has a run has one.
+func (e *Executor) eachAccount(ctx context.Context, visit func(account string) error) error {
+	for after := ""; ; {
+		accounts, next, err := e.store.AuditAccounts(ctx, after, accountsAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, account := range accounts {
+			if err := visit(account); err != nil {
+				return err
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		after = next
+	}
+}
+
+func (h *hold) visit(ctx context.Context, c chore, pass *Pass) error {
+	return h.eachAccount(ctx, func(account string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		pass.Accounts++
+		return c.visit(ctx, account, pass)
+	})
+}

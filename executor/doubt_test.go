@@ -1,0 +1,193 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+)
+
+// doubtful is a run whose effect is in doubt: the process that was in the middle of it has lost the run.
+type doubtful struct {
+	again *dropper           // what the others do
+	e     *executor.Executor // of the others
+	ask   fermata.OpenInterrupt
+	ends  func() // lets the lost one end what it does
+}
+
+// inDoubt brings a drop that bob and eve have approved into doubt.
+func inDoubt(t *testing.T, open func() store.Store) *doubtful {
+	t.Helper()
+	s, lost := open(), &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
+	release := sync.OnceFunc(func() { close(lost.hold) })
+	first := office(t, s, lost, func(c *executor.Config) { c.Lease = time.Hour })
+	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+	startAs(t, first, "req")
+	if _, err := says(t, first, "bob", "r1", yes); err != nil {
+		t.Fatal(err)
+	}
+	last := decision("r2", "approve")
+	last.Actor = "eve"
+	last = addressed(t, first, last)
+	go func() { _, _ = first.Run(context.Background(), last) }()
+	<-lost.entered // it is in the middle of it
+	run, err := s.Get(t.Context(), "acme", "drop-1")
+	if err == nil {
+		err = s.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, -time.Second)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doubtful{again: new(dropper), ends: func() {
+		release()
+		if err := first.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	d.e = office(t, open(), d.again, nil)
+	d.e.Start()
+	d.ask = waits(t, mustRun(t, d.e, last)).Interrupts[0]
+	if d.ask.Kind != fermata.InDoubt.Name() {
+		t.Fatalf("it asks %+v", d.ask)
+	}
+	return d
+}
+
+const notHappened = `{"happened":false,"reason":"I looked"}`
+
+// Whoever says that it did not happen has it done again. That is a yes, and needs whoever the yes needed.
+func TestI4_ADoubtIsSettledByThoseWhoCanApprove(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		d := inDoubt(t, open)
+		for who, want := range map[string]error{"mallory": desk.ErrNotMember, "req": desk.ErrExcluded} {
+			if _, err := says(t, d.e, who, "by "+who, notHappened); !errors.Is(err, want) {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
+		if outcome, err := says(t, d.e, "bob", "d1", `{"happened":false,"reason":"not there","by":"bob"}`); err != nil || waits(t, outcome).Interrupts[0].ID != d.ask.ID || d.again.dropped.Load() != 0 {
+			t.Fatalf("one of two: %#v, %v", outcome, err)
+		}
+		doc, err := d.e.Request(t.Context(), "acme", d.ask.ID)
+		if err != nil || doc.Progress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Asked.Rules, []string{"drop"}) {
+			t.Fatalf("%s, %+v, %v", doc.Progress, doc.Asked, err)
+		}
+		outcome, err := says(t, d.e, "eve", "d2", notHappened) // the same, in other words
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, outcome)
+		if d.again.dropped.Load() != 1 {
+			t.Errorf("dropped %d times", d.again.dropped.Load())
+		}
+		d.ends()
+	})
+}
+
+// The owner that was thought dead has told the ledger. To do it again would be the second time.
+func TestI4_ADoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		d := inDoubt(t, open)
+		d.ends()
+		_, err := says(t, d.e, "bob", "d1", notHappened)
+		if _, bad := errors.AsType[*fermata.AnswerError](err); !bad {
+			t.Fatalf("it happened, and somebody says that it did not: %v", err)
+		}
+		if _, err := says(t, d.e, "bob", "d2", `{"happened":true}`); err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := says(t, d.e, "eve", "d3", `{"happened":true}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := completed(t, outcome); !strings.Contains(string(done.Output), "dropped users") || d.again.dropped.Load() != 0 {
+			t.Errorf("%s, dropped %d times more", done.Output, d.again.dropped.Load())
+		}
+	})
+}
+
+type plan struct {
+	Table string `json:"table"`
+}
+
+// planning is a run that is told what to drop, copies it, warns of it, waits, and drops it: each with a yes of its own.
+func planning(t *testing.T) provider.Provider {
+	t.Helper()
+	which := fermata.NewKind[string, string]("which-of-" + t.Name())
+	return single(t, "plan", inproc.FlowConfig[plan]{}, func(ctx context.Context, p plan) (plan, error) {
+		table, err := which.Ask(ctx, "which table?")
+		if err != nil {
+			return p, err
+		}
+		var refused *fermata.RejectedError
+		for _, action := range []string{"copy", "warn", "wait", "drop-table"} {
+			yes, err := fermata.Approve(ctx, fermata.Action[plan]{Name: action, Args: plan{table}})
+			if errors.As(err, &refused) {
+				continue // then without
+			}
+			if err != nil {
+				return p, err
+			}
+			table = yes.Args().Table
+		}
+		return plan{table}, nil
+	})
+}
+
+// Whoever had a hand in what is to be done is its author, and four eyes are not two of them.
+func TestDesk_AuthorsAreThoseWhoseWordsTheRunHas(t *testing.T) {
+	const rule = `
+default: ask
+defaults: {ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: [anyone]}], separation_of_duties: [author], deadline: 1h}
+`
+	set, err := policy.Load("policy.yaml", []byte(rule), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := executorOf(t, s, planning(t), func(c *executor.Config) { c.Desk.Rules = rules{set} })
+		asked := waits(t, mustRun(t, e, executor.Request{
+			Account: "acme", StateKey: "drop-1", Graph: "inproc:plan", Input: json.RawMessage(`{"table":""}`), Actor: "req",
+		}))
+		for _, said := range []struct{ who, value string }{ // an answer, an edit, and a no that says why
+			{"ann", `"users"`}, {"bob", `{"verb":"approve","args":{"table":"old_users"}}`}, {"dan", `{"verb":"reject","reason":"warn nobody"}`},
+			{"cleo", yes}, // says nothing of her own
+		} {
+			outcome, err := says(t, e, said.who, "by "+said.who, said.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked = waits(t, outcome)
+		}
+		doc, err := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
+		if err != nil || !slices.Equal(doc.Asked.Authors, []string{"ann", "bob", "dan", "req"}) {
+			t.Fatalf("authors are %q, %v", doc.Asked.Authors, err)
+		}
+		for _, author := range doc.Asked.Authors {
+			if _, err := says(t, e, author, author+" again", yes); !errors.Is(err, desk.ErrExcluded) {
+				t.Errorf("%s: %v", author, err)
+			}
+		}
+		if outcome, err := says(t, e, "cleo", "by cleo, again", yes); err != nil {
+			t.Error(err)
+		} else {
+			completed(t, outcome)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package executor
+
+import (
+	"errors"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// The chores, for tests.
+const (
+	SignChore  = signChore
+	CheckChore = checkChore
+	ChorePaper = chorePaper
+	ChoreLease = choreLease
+)
+
+// Turn does a chore if it is due, without waiting for the clock. It reports what it came to.
+func (e *Executor) Turn(name string) (Pass, error) {
+	for _, c := range e.chores() {
+		if c.name == name {
+			if _, err := e.turn(c); err != nil {
+				return Pass{}, err
+			}
+			_, pass, err := e.chorePaper(e.life, name)
+			return pass, err
+		}
+	}
+	return Pass{}, errors.New("there is no such chore")
+}
+
+// Hurry makes a chore due.
+func (e *Executor) Hurry(name string) error {
+	paper, _, err := e.chorePaper(e.life, name)
+	if err != nil || paper.Revision == 0 { // then it is due anyway
+		return err
+	}
+	now, err := e.store.Now(e.life)
+	if err != nil {
+		return err
+	}
+	return e.store.Amend(e.life, "", store.Beside{Papers: []store.PaperChange{{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: paper.Facts, Next: now}}})
+}

@@ -1,0 +1,250 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// channel is a place where people are told something, as far as it works.
+type channel struct {
+	mu   sync.Mutex
+	told []desk.Notice
+	fail func(desk.Notice) error // if it is not nil
+}
+
+func (ch *channel) notify(_ context.Context, _ string, n desk.Notice) error {
+	ch.mu.Lock()
+	fail := ch.fail
+	ch.mu.Unlock()
+	if fail != nil {
+		if err := fail(n); err != nil {
+			return err
+		}
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.told = append(ch.told, n)
+	return nil
+}
+
+func (ch *channel) of(kind desk.NoticeKind) (all []desk.Notice) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for _, n := range ch.told {
+		if n.Kind == kind {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// on is a config with a channel and a route of these steps, after which a question is open for an hour more.
+func (ch *channel) on(steps ...desk.Step) func(*executor.Config) {
+	return func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": {
+			Name: "default", DeadlineFrom: desk.FromDelivered, Cap: desk.Duration(5 * time.Hour), Steps: append(steps, desk.Step{At: desk.Duration(time.Hour), Expire: "stale"}),
+		}}
+		c.Desk.Notify = ch.notify
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// became is what the facts of a notice say.
+func became(t *testing.T, s store.Store, key string) (facts struct {
+	Tries  int
+	Result string
+}) {
+	t.Helper()
+	paper, err := s.Paper(t.Context(), "acme", "notice", key)
+	if err == nil {
+		err = json.Unmarshal(paper.Facts, &facts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return facts
+}
+
+var inboxAndChat = desk.Step{Notify: []string{"inbox", "slack:C1"}}
+
+// A deadline that counts from delivery counts from when people were really told.
+func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var tries atomic.Int64
+		ch := &channel{fail: func(desk.Notice) error {
+			if tries.Add(1) == 1 {
+				return errors.New("the channel is down")
+			}
+			return nil
+		}}
+		e := new(dropper).executor(t, s, ch.on(inboxAndChat))
+		id := startDrop(t, e).Interrupts[0].ID
+		if doc, err := e.Request(t.Context(), "acme", id); err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) {
+			t.Fatalf("before anybody is told: %v, %v", doc.Deadline, err)
+		}
+		e.Start()
+		var doc desk.Request
+		eventually(t, func() (told bool) {
+			var err error
+			if doc, err = e.Request(t.Context(), "acme", id); err != nil {
+				t.Fatal(err)
+			}
+			return len(doc.Deliveries) == 2
+		})
+		if !doc.Deadline.Equal(doc.Deliveries[0].At.Add(time.Hour)) || doc.Deliveries[0].Target != "inbox" || doc.Deliveries[1].Target != "slack:C1" {
+			t.Errorf("delivered %+v, over at %v", doc.Deliveries, doc.Deadline)
+		}
+		if q, err := s.Question(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
+			t.Errorf("the question is over at %v, %v", q.Deadline, err)
+		}
+		if got := became(t, s, ch.of(desk.Notify)[0].Key); got.Tries != 2 || got.Result != "told" {
+			t.Errorf("the notice says %+v", got)
+		}
+		if stats := e.Stats(); stats.Delivered != 1 || stats.DeliveryFailed != 1 {
+			t.Errorf("counted are %d and %d", stats.Delivered, stats.DeliveryFailed)
+		}
+	})
+}
+
+// Nobody is timed out by a channel that reaches nobody; but the cap holds.
+func TestDelivered_AChannelThatReachesNobodyLeavesTheCap(t *testing.T) {
+	s := memory.NewRuns(nil)
+	ch := &channel{fail: func(desk.Notice) error { return errors.New("the channel is down") }}
+	e := new(dropper).executor(t, s, ch.on(inboxAndChat))
+	id := startDrop(t, e).Interrupts[0].ID
+	e.Start()
+	eventually(t, func() bool { return e.Stats().DeliveryFailed > 0 })
+	doc, err := e.Request(t.Context(), "acme", id)
+	if err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) || len(doc.Deliveries) > 0 {
+		t.Errorf("over at %v, delivered %v, %v", doc.Deadline, doc.Deliveries, err)
+	}
+}
+
+// meddler lets somebody else change a request in the moment before it is noted that people were told.
+type meddler struct {
+	store.Store
+	meddle func()
+	once   sync.Once
+}
+
+func (m *meddler) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if notice := slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "notice" }); notice && len(beside.Requests()) > 0 {
+		m.once.Do(m.meddle)
+	}
+	return m.Store.Amend(ctx, account, beside)
+}
+
+func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s, ch, d := open(), new(channel), new(dropper)
+		asking := d.executor(t, s, ch.on(inboxAndChat))
+		id := startDrop(t, asking).Interrupts[0].ID
+		m := &meddler{Store: open(), meddle: func() {
+			if _, err := asking.Act(t.Context(), "acme", id, desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}); err != nil {
+				t.Error(err)
+			}
+		}}
+		d.executor(t, m, ch.on(inboxAndChat)).Start()
+		eventually(t, func() bool {
+			doc, err := asking.Request(t.Context(), "acme", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(doc.Deliveries) == 2 && doc.Claim != nil
+		})
+		if told := ch.of(desk.Notify); len(told) != 1 {
+			t.Errorf("told were %+v", told)
+		}
+	})
+}
+
+// A pager goes by the keys of notices. What is asked again is told again, under keys of its own.
+func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		ch := new(channel)
+		p := asking(nil, []string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
+		e := executorOf(t, s, p, ch.on(inboxAndChat))
+		e.Start()
+		waits(t, mustRun(t, e, scriptedStart()))
+		of := func(id string) (keys []string) {
+			for _, n := range ch.of(desk.Notify) {
+				if n.Request == id {
+					keys = append(keys, n.Key)
+				}
+			}
+			return keys
+		}
+		eventually(t, func() bool { return len(of("a")) == 1 })
+		waits(t, mustRun(t, e, answerTo("b", "r1")))
+		waits(t, mustRun(t, e, answerTo("c", "r2")))
+		eventually(t, func() bool { return len(of("a")) == 2 })
+		if keys := of("a"); keys[0] == keys[1] {
+			t.Errorf("both are %s", keys[0])
+		}
+	})
+}
+
+// Nobody is paged for what is decided.
+func TestI10_APageThatFailedIsNotRepeatedAfterTheDecision(t *testing.T) {
+	s := memory.NewRuns(nil)
+	var key atomic.Value
+	ch := &channel{fail: func(n desk.Notice) error {
+		if n.Kind != desk.Page {
+			return nil
+		}
+		key.Store(n.Key)
+		return errors.New("the pager is down")
+	}}
+	e := new(dropper).executor(t, s, ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}}))
+	startDrop(t, e)
+	e.Start()
+	eventually(t, func() bool { return key.Load() != nil })
+	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
+	ch.mu.Lock()
+	ch.fail = nil // it works again
+	ch.mu.Unlock()
+	eventually(t, func() bool { return became(t, s, key.Load().(string)).Result == "moot" })
+	if pages := ch.of(desk.Page); len(pages) > 0 {
+		t.Errorf("paged: %+v", pages)
+	}
+}
+
+// A page that was under way when the request was decided may reach the pager after the all-clear. So there is another one.
+func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
+	s := memory.NewRuns(nil)
+	entered, release := make(chan struct{}), make(chan struct{})
+	ch := &channel{fail: func(n desk.Notice) error {
+		if n.Kind == desk.Page {
+			close(entered)
+			<-release
+		}
+		return nil
+	}}
+	change := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+	e := new(dropper).executor(t, s, change)
+	startDrop(t, e)
+	e.Start()
+	<-entered
+	other := new(dropper).executor(t, s, change) // the first is busy with its page
+	other.Start()
+	completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
+	eventually(t, func() bool { return len(ch.of(desk.Resolve)) == 1 })
+	close(release)
+	eventually(t, func() bool { return len(ch.of(desk.Resolve)) == 2 })
+	page, clear := ch.of(desk.Page)[0], ch.of(desk.Resolve)
+	if page.Incident == "" || clear[0].Incident != page.Incident || clear[1].Incident != page.Incident || clear[0].Key == clear[1].Key {
+		t.Errorf("%+v\n%+v", page, clear)
+	}
+}

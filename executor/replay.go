@@ -1,0 +1,59 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/replay"
+	"github.com/fermata-go/fermata/store"
+)
+
+// MaxReplay is how many rulings [Executor.Replay] looks at.
+const MaxReplay = 50_000
+
+// Replay says what other rules would have said of what was ruled in an account since a moment. Rulings of before it are looked at as far back as
+// the rules look back. Rulings of runs that were forgotten are gone with them.
+func (e *Executor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.Past, error) {
+	from := since.Add(-candidate.Window())
+	return replay.Against(candidate, e.rulings(ctx, account, from), replay.Scope{Since: since, Most: MaxReplay})
+}
+
+// rulings goes through what was ruled, the oldest first.
+func (e *Executor) rulings(ctx context.Context, account string, from time.Time) iter.Seq2[replay.Ruled, error] {
+	return func(yield func(replay.Ruled, error) bool) {
+		for after := rulingTime(from); ; {
+			papers, err := e.store.Papers(ctx, account, rulingPaper, store.PaperFilter{After: after, Limit: rulingsAtOnce})
+			if err != nil {
+				yield(replay.Ruled{}, err)
+				return
+			}
+			for _, paper := range papers {
+				after = paper.ID
+				if paper.Body == nil {
+					continue // of a time when nothing was kept
+				}
+				if r, err := e.readRuling(paper); !yield(r, err) || err != nil {
+					return
+				}
+			}
+			if len(papers) < rulingsAtOnce {
+				return
+			}
+		}
+	}
+}
+
+func (e *Executor) readRuling(paper store.Paper) (r replay.Ruled, err error) {
+	data, err := e.openPaper(paper)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		err = fmt.Errorf("executor: ruling %s: %w", paper.ID, err)
+	}
+	return r, err
+}

@@ -1,0 +1,360 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/replay"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+const spending = `
+version: "1"
+default: deny
+rules:
+- {id: small, when: 'req.tool == "pay" && args.cents <= 100', then: allow}
+- id: large
+  when: req.tool == "pay" && args.cents > 100 && args.cents <= 1000
+  then: ask
+  ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}
+- {id: never, when: 'req.tool == "pay" && args.cents > 1000', then: deny, reason: too much}
+`
+
+func candidate(t *testing.T, text string) *policy.Set {
+	t.Helper()
+	set, err := policy.Load("candidate.yaml", []byte(text), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// cashier pays by the rules of spending, or by others.
+func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *executor.Executor {
+	t.Helper()
+	var paid atomic.Int64
+	return executorOf(t, s, payer(t, &paid, "one"), func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, spending)
+		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// spend lets an account do what the rules have something to say about: one is allowed, one approved, one denied, one edited and approved.
+func spend(t *testing.T, e *executor.Executor) {
+	t.Helper()
+	completed(t, began(t, e, "a", "inproc:pay", `{"cents":50}`))
+	b := waits(t, began(t, e, "b", "inproc:pay", `{"cents":500}`)).Interrupts[0].ID
+	completed(t, mustRun(t, e, word("ann", "b", "r1", b, yes)))
+	if outcome, ok := began(t, e, "c", "inproc:pay", `{"cents":77731}`).(fermata.Failed); !ok {
+		t.Fatalf("what is denied came to %#v", outcome)
+	}
+	d := waits(t, began(t, e, "d", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
+	completed(t, mustRun(t, e, word("ann", "d", "r2", d, `{"verb":"approve","args":{"cents":550}}`)))
+}
+
+func papersOf(t *testing.T, s store.Store, account string, kind store.PaperKind) []store.Paper {
+	t.Helper()
+	papers, err := s.Papers(t.Context(), account, kind, store.PaperFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return papers
+}
+
+func replayed(t *testing.T, e *executor.Executor, account, text string) replay.Past {
+	t.Helper()
+	past, err := e.Replay(t.Context(), account, candidate(t, text), time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return past
+}
+
+// What the rules have said is compared with what others would have said: from the store, by any replica, and for one account.
+func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s := open()
+		spend(t, cashier(t, s, nil))
+		e := cashier(t, open(), nil) // another process
+		if same := replayed(t, e, "acme", spending); same.Rulings != 5 || same.Unchanged != 5 || same.CutOff {
+			t.Errorf("by the same rules: %+v", same)
+		}
+		wide := replayed(t, e, "acme", "default: allow\nrules: []\n")
+		if wide.Looser != 4 || wide.Unchanged != 1 || len(wide.Examples) != 4 || len(wide.Rules) != 1 || wide.Rules[0].Decided != 5 {
+			t.Errorf("by open rules: %+v", wide)
+		}
+		closed := replayed(t, e, "acme", "default: deny\nrules: []\n")
+		if closed.Stricter != 4 || closed.Unchanged != 1 || closed.Weakens() {
+			t.Errorf("by closed rules: %+v", closed)
+		}
+		first := wide.Examples[0]
+		if first.Run == "" || first.Request == "" || first.Tool != "pay" || first.Before != policy.Ask || first.After != policy.Allow || first.Stage != replay.Asked {
+			t.Errorf("an example: %+v", first)
+		}
+		if text, err := json.Marshal(wide); err != nil || strings.Contains(string(text), "77731") {
+			t.Errorf("I7: it tells arguments: %s, %v", text, err)
+		}
+		if other := replayed(t, e, "other", "default: allow\nrules: []\n"); other.Rulings != 0 {
+			t.Errorf("I8: another account: %+v", other)
+		}
+		if late, err := e.Replay(t.Context(), "acme", candidate(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
+			t.Errorf("of a time to come: %+v, %v", late, err)
+		}
+	})
+}
+
+// A limit that nobody had is counted anew from what went ahead: 50 that were allowed and 500 that were approved stand before 600 that are asked about.
+func TestReplay_CountsAnewWhatWentAhead(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		e := cashier(t, open(), nil)
+		spend(t, e)
+		limited := func(most int) replay.Past {
+			return replayed(t, e, "acme", spending+fmt.Sprintf("- {id: day, when: 'req.tool == \"pay\" && args.cents <= 1000', then: deny, limit: {amount: args.cents, max: %d, window: 24h}}\n", most))
+		}
+		if past := limited(1150); past.Stricter != 0 || past.Unchanged != 5 {
+			t.Errorf("room for all: %+v", past)
+		}
+		if past := limited(1149); past.Stricter != 1 || past.Examples[0].After != policy.Deny {
+			t.Errorf("a cent too little: %+v", past)
+		}
+	})
+}
+
+// What was kept is sealed, and goes with its run.
+func TestI7_RulingsAreSealedAndForgottenWithTheirRun(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s := open()
+		e := cashier(t, s, nil)
+		spend(t, e)
+		papers := papersOf(t, s, "acme", "ruling")
+		if len(papers) != 7 { // five, and twice that people said yes
+			t.Errorf("%d rulings", len(papers))
+		}
+		for _, p := range papers {
+			var facts struct{ Verdict, Stage, Policy, Tool string }
+			if err := json.Unmarshal(p.Facts, &facts); err != nil || facts.Verdict == "" || facts.Stage == "" || facts.Policy == "" || facts.Tool != "pay" {
+				t.Errorf("its facts: %s, %v", p.Facts, err)
+			}
+			if bytes.Contains(p.Body, []byte("cents")) || bytes.Contains(p.Facts, []byte("cents")) {
+				t.Errorf("arguments in the clear: %s %s", p.Facts, p.Body)
+			}
+		}
+		if _, err := e.Erase(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
+		if left := papersOf(t, s, "acme", "ruling"); len(left) != 0 {
+			t.Errorf("%d rulings are left", len(left))
+		}
+	})
+}
+
+// Who wants no arguments kept has no past to look at; what was denied is told all the same, once.
+func TestReplay_NothingIsKeptIfNothingShallBe(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := cashier(t, s, func(c *executor.Config) { c.Desk.ForgetRulings = true })
+	spend(t, e)
+	papers := papersOf(t, s, "acme", "ruling")
+	if len(papers) != 1 || papers[0].Body != nil || !strings.Contains(string(papers[0].Facts), "denied") {
+		t.Errorf("%+v", papers)
+	}
+	if past := replayed(t, e, "acme", spending); past.Rulings != 0 {
+		t.Errorf("%+v", past)
+	}
+}
+
+// Every policy by which an account's actions were judged has one line in its log, however many are judged at once, and its text is kept.
+func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s := open()
+		replicas := []*executor.Executor{cashier(t, open(), nil), cashier(t, open(), nil)}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				outcome, err := replicas[i%2].Run(t.Context(), executor.Request{
+					Account: "acme", StateKey: fmt.Sprint("k", i), Graph: "inproc:pay", Input: json.RawMessage(fmt.Sprintf(`{"cents":%d}`, 50+300*(i%4)+i)),
+				})
+				if err != nil {
+					t.Errorf("%d: %#v, %v", i, outcome, err)
+				}
+			})
+		}
+		all.Wait()
+		kinds := lines(t, s)
+		if n := count(kinds, "policy.loaded"); n != 1 {
+			t.Errorf("%d lines of a policy: %v", n, kinds)
+		}
+		after := cashier(t, s, func(c *executor.Config) { c.Desk.Rules = loadRules(t, openSpending) })
+		old, now := candidate(t, spending).Digest(), candidate(t, openSpending).Digest()
+		if text, err := after.Policy(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
+			t.Errorf("what was in force: %+v, %v", text, err)
+		}
+		if text, err := after.Policy(t.Context(), "acme", now); err != nil || text.Text != openSpending || !text.Since.IsZero() {
+			t.Errorf("what is in force: %+v, %v", text, err)
+		}
+		if text, err := after.Policy(t.Context(), "other", old); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("I8: what another account was judged by: %+v, %v", text, err)
+		}
+		completed(t, began(t, after, "z", "inproc:pay", `{"cents":1}`))
+		completed(t, began(t, after, "y", "inproc:pay", `{"cents":2}`))
+		if n := count(lines(t, s), "policy.loaded"); n != 2 {
+			t.Errorf("%d lines of two policies", n)
+		}
+	})
+}
+
+const openSpending = "default: allow\nrules: []\n"
+
+func count(kinds []string, kind string) (n int) {
+	for _, k := range kinds {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// What the rules deny before anybody is asked is in the log: with the rules, and without the arguments.
+func TestI12_WhatIsDeniedHasALine(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s := open()
+		e := cashier(t, s, nil)
+		began(t, e, "c", "inproc:pay", `{"cents":77731}`)
+		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "policy.loaded", "policy.denied", "run.ended"}) {
+			t.Errorf("the log says %v", kinds)
+		}
+		raw := rawLines(t, s)
+		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, candidate(t, spending).Digest()) || strings.Contains(raw, "77731") {
+			t.Errorf("the log says %s", raw)
+		}
+		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
+			t.Errorf("the books do not agree: %+v, %v", found, err)
+		}
+	})
+}
+
+func rawLines(t *testing.T, s store.Store) string {
+	t.Helper()
+	kept, err := s.AuditLines(t.Context(), "acme", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, line := range kept {
+		all.Write(line.Raw)
+	}
+	return all.String()
+}
+
+// A provider that asks by itself finds out when it asks. Its run fails, and that it was denied is told with that.
+func TestI12_WhatAProviderMayNotAskHasALine(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		p, err := external.New(external.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, twoPeople) })
+		digest, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"audit"`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := `{"kind":"approval","data":{"action":"drop-table","args":"audit","digest":"` + digest + `"}}`
+		failedWith(t, began(t, e, "x", "external:request", input), "denied")
+		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "policy.loaded", "policy.denied", "run.ended"}) {
+			t.Errorf("the log says %v", kinds)
+		}
+		if past := replayed(t, e, "acme", "default: allow\nrules: []\n"); past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Stage != replay.Denied {
+			t.Errorf("it is not kept: %+v", past)
+		}
+	})
+}
+
+// deaf is a store that writes what it is told, and loses its answer once.
+type deaf struct {
+	store.Store
+	loses atomic.Int64
+}
+
+func (d *deaf) Amend(ctx context.Context, account string, beside store.Beside) error {
+	err := d.Store.Amend(ctx, account, beside)
+	if err == nil && slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "ruling" }) && d.loses.Add(-1) >= 0 {
+		return errors.New("the connection was reset")
+	}
+	return err
+}
+
+// Who takes over judges once more, and what was said is there once.
+func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
+	for name, cents := range map[string]string{"allowed": "50", "denied": "77731"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &deaf{Store: memory.NewRuns(nil)}
+				s.loses.Store(1)
+				e := cashier(t, s, nil)
+				e.Start()
+				if outcome := began(t, e, "a", "inproc:pay", `{"cents":`+cents+`}`); outcome == nil {
+					t.Fatal("it came to nothing")
+				}
+				if s.loses.Load() > 0 {
+					t.Fatal("no answer was lost")
+				}
+				if n := len(papersOf(t, s, "acme", "ruling")); n != 1 {
+					t.Errorf("%d rulings", n)
+				}
+				if n := count(lines(t, s), "policy.denied"); n > 1 || (n == 1) != (name == "denied") {
+					t.Errorf("%d lines of a denial", n)
+				}
+			})
+		})
+	}
+}
+
+// That a run is left alone, and who lets it go on, is in the log.
+func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
+			if n == 1 {
+				return provider.Result{}, provider.ErrGiveUp
+			}
+			return done, nil
+		}}
+		e := executorOf(t, s, p, func(c *executor.Config) { c.Poll = time.Minute })
+		e.Start()
+		request := scriptedStart()
+		request.Wait = time.Hour
+		_, _ = e.Run(t.Context(), request)
+		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); err != nil {
+			t.Fatal(err)
+		}
+		completed(t, mustRun(t, e, scriptedStart()))
+		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "run.parked", "run.retried", "run.ended"}) {
+			t.Errorf("the log says %v", kinds)
+		}
+		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
+			t.Errorf("nobody can tell who: %s", raw)
+		}
+		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
+			t.Errorf("once more: %v", err)
+		}
+	})
+}

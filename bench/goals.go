@@ -46,6 +46,9 @@ func judge(measured []result, quick bool) []verdict {
 		}
 	}
 	verdicts = append(verdicts, rs.linearSize("nest/5", "nest/10", 2))
+	if !quick {
+		verdicts = append(verdicts, rs.policies()...)
+	}
 	return append(verdicts, rs.agents(quick)...)
 }
 

@@ -12,6 +12,7 @@ const (
 	mostP99       = 20 * time.Millisecond
 	mostPerStream = 40 * kib
 	leastGoodput  = 0.8
+	mostToRefuse  = 50 * time.Millisecond
 )
 
 // judge says whether the scenarios http/… came out as they should. A quick run is no measure of anything.
@@ -21,8 +22,11 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 	}
 	for _, row := range w.Rows {
 		if row.Act == deciding {
-			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideBare, leastOfBare, "40 % of bare SQL", percent), row.soonEnough())
+			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideBare, leastOfBare, "40 % of bare SQL", percent))
 		}
+	}
+	for _, p := range w.Paced {
+		verdicts = append(verdicts, p.soonEnough())
 	}
 	for _, s := range w.Streams {
 		verdicts = append(verdicts, verdict{
@@ -31,19 +35,24 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 		})
 	}
 	for _, o := range w.Overloads {
+		sum := o.sum()
 		verdicts = append(verdicts, verdict{
 			Goal:   fmt.Sprintf("http/%s: at least 80 %% of the starts it can do when asked for %d times as many, and nothing but refusals beside", o.Ground, overloadBy),
-			Judged: o.Capacity > 0, Met: o.goodput() >= leastGoodput && o.Failed == 0, Measured: fmt.Sprintf("%s, %d failed", percent(o.goodput(), true), o.Failed),
+			Judged: sum.Capacity > 0, Met: o.goodput() >= leastGoodput && sum.Failed == 0, Measured: fmt.Sprintf("%s, %d failed", percent(o.goodput(), true), sum.Failed),
+		}, verdict{
+			Goal:   fmt.Sprintf("http/%s: 99 of 100 refusals within 50 ms", o.Ground),
+			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(mostToRefuse), Measured: millis(o.RefusedP99) + " ms",
 		})
 	}
 	return verdicts
 }
 
-// soonEnough: 99 of 100 decisions over HTTP are done soon.
-func (r holdRow) soonEnough() verdict {
-	side, ok := r.Sides[sideHTTP]
+// soonEnough: 99 of 100 decisions over HTTP are done soon when as many come as have to be kept up with.
+func (p pacedResult) soonEnough() verdict {
+	side, ok := p.Sides[sideHTTP]
 	return verdict{
-		Goal: fmt.Sprintf("%s, %s: p99 at most 20 ms", r.Name, r.Act), Judged: ok, Met: side.P99 <= float64(mostP99), Measured: millis(side.P99) + " ms",
+		Goal: fmt.Sprintf("%s: p99 of a decision at most 20 ms at 40 %% of bare SQL's rate", pacedName(p.Ground)), Judged: ok,
+		Met: side.P99 <= float64(mostP99), Measured: millis(side.P99) + " ms",
 	}
 }
 
@@ -57,15 +66,18 @@ func (w webReport) markdown(out *strings.Builder) {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.pace(sideHTTP), row.pace(sideOurs), row.pace(sideBare),
 			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideBare)))
 	}
+	w.pacedMarkdown(out)
 	out.WriteString("\n| idle event streams | how many | resident before → with them | heap and stacks | each |\n|---|--:|--:|--:|--:|\n")
 	for _, s := range w.Streams {
 		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB |\n", s.Ground, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
 			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib)
 	}
-	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | after | goodput |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | goodput | p50 of those done | p99 of a refusal | CPU per start, as many as it can → too many |\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range w.Overloads {
-		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %.1f s | %s |\n", o.Ground, o.Capacity, o.Asked, o.Good, o.Refused, o.Failed, o.Worst, o.Lasted.Seconds(),
-			percent(o.goodput(), true))
+		sum := o.sum()
+		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %s | %s ms | %s ms | %s → %s ms |\n", o.Ground, sum.Capacity, sum.Asked, sum.Good, sum.Refused, sum.Failed, sum.Worst,
+			percent(o.goodput(), true), millis(o.GoodP50), millis(o.RefusedP99), millis(float64(sum.CalmCPU)), millis(float64(sum.CPU)))
 	}
 }
 

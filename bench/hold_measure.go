@@ -16,22 +16,16 @@ import (
 type holdScenario struct {
 	ground  string
 	callers int
-	web     bool // see web.go
+	kind    string // hold, http or desk
 }
 
-func (s holdScenario) name() string {
-	kind := "hold"
-	if s.web {
-		kind = "http"
-	}
-	return fmt.Sprintf("%s/%s/%d", kind, s.ground, s.callers)
-}
+func (s holdScenario) name() string { return fmt.Sprintf("%s/%s/%d", s.kind, s.ground, s.callers) }
 
 // holdScenarios lists them in the order of the report. Those of one ground follow each other.
 func holdScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16, 32} {
-			list = append(list, holdScenario{ground: ground, callers: callers})
+			list = append(list, holdScenario{kind: "hold", ground: ground, callers: callers})
 		}
 	}
 	return list
@@ -210,13 +204,21 @@ func (f *field) fill(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", side, err)
 		}
 		f.names, f.holders[side] = append(f.names, side), h
-		fmt.Fprintf(f.progress, "%s: warming %s up\n", f.ground.name(), side)
-		if _, err := h.starts(ctx, 4, stretchOf{lasts: 3 * f.plan.stretch, least: 4}); err != nil {
-			return fmt.Errorf("%s: %w", side, err)
+		if err := f.warm(ctx, side); err != nil {
+			return err
 		}
-		if _, err := h.decides(ctx, 4); err != nil {
-			return fmt.Errorf("%s: %w", side, err)
-		}
+	}
+	return nil
+}
+
+func (f *field) warm(ctx context.Context, side string) error {
+	fmt.Fprintf(f.progress, "%s: warming %s up\n", f.ground.name(), side)
+	h := f.holders[side]
+	if _, err := h.starts(ctx, 4, stretchOf{lasts: 3 * f.plan.stretch, least: 4}); err != nil {
+		return fmt.Errorf("%s: %w", side, err)
+	}
+	if _, err := h.decides(ctx, 4); err != nil {
+		return fmt.Errorf("%s: %w", side, err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type config struct {
 	quick      bool
 	cpuProfile string
 	parked     int
+	decided    int
 	langGraph  bool // off only in tests, where it need not be installed
 }
 
@@ -55,6 +56,7 @@ func parse(args []string) (config, error) {
 	flags.BoolVar(&c.json, "json", false, "write JSON, with every round, instead of Markdown")
 	flags.BoolVar(&c.quick, "quick", false, "one operation of everything: is it right? Its times mean nothing")
 	flags.IntVar(&c.parked, "parked", 0, "also measure an executor while so many runs wait; a million takes minutes and gigabytes")
+	flags.IntVar(&c.decided, "decided", 0, "also measure a report over so many decisions; a million takes minutes and gigabytes")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`; samples carry the labels side and scenario")
 	scenario := flags.String("scenario", "", "measure only the scenarios whose name matches this `regexp`")
 	if err := flags.Parse(args); err != nil {
@@ -68,6 +70,9 @@ func parse(args []string) (config, error) {
 	}
 	if c.parked != 0 && (c.parked < parkedCarefully.few || c.parked > mostParked) {
 		return c, fmt.Errorf("-parked must be between %d and %d", parkedCarefully.few, mostParked)
+	}
+	if c.decided != 0 && (c.decided < leastDecided || c.decided > mostParked) {
+		return c, fmt.Errorf("-decided must be between %d and %d", leastDecided, mostParked)
 	}
 	var err error
 	c.scenario, err = regexp.Compile(*scenario)
@@ -87,7 +92,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), judgeParked(r.Parked, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeHistory(r.History, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -105,12 +110,16 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	}
 	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
 	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
+	deciding := slices.DeleteFunc(deskScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
 	serving := slices.DeleteFunc(webScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
 	parking := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
 		return c.parked == 0 || !c.scenario.MatchString(parkedName(on))
 	})
-	if len(chosen)+len(holding)+len(serving)+len(parking) == 0 {
-		return fmt.Errorf("no scenario is called %s, or it is parked/… and -parked does not say how many", c.scenario)
+	reporting := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
+		return c.decided == 0 || !c.scenario.MatchString(historyName(on))
+	})
+	if len(chosen)+len(holding)+len(deciding)+len(serving)+len(parking)+len(reporting) == 0 {
+		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
 	}
 	for i := range chosen {
 		if c.quick && chosen[i].bulky {
@@ -127,6 +136,9 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	if r.Held, err = hold.measure(ctx, holding, progress); err != nil {
 		return err
 	}
+	if r.Desk, err = hold.measureDesk(ctx, deciding, progress); err != nil {
+		return err
+	}
 	web.rounds = min(web.rounds, c.rounds)
 	if r.Web, err = web.measure(ctx, serving, progress); err != nil {
 		return err
@@ -138,6 +150,13 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 			return fmt.Errorf("%s: %w", parkedName(on), err)
 		}
 		r.Parked = append(r.Parked, one)
+	}
+	for _, on := range reporting {
+		one, err := measureHistory(ctx, on, c.decided, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", historyName(on), err)
+		}
+		r.History = append(r.History, one)
 	}
 	return nil
 }

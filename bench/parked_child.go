@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -37,6 +38,8 @@ type childOrder struct {
 	// Decide has the keys of runs to be decided, one after the other.
 	Decide []string
 	Pause  time.Duration
+	// Report asks for one over all decisions.
+	Report bool
 }
 
 type childReply struct {
@@ -44,7 +47,11 @@ type childReply struct {
 	Heap      int64 // of Go, and its stacks, after a garbage collection
 	URL, Key  string
 	Latencies []time.Duration
-	Error     string
+	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
+	Asked, Words int
+	CPU          time.Duration
+	Peak         int64
+	Error        string
 }
 
 // isChild reports whether this process is a child; then it has done its work.
@@ -100,6 +107,11 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			reply.Latencies = append(reply.Latencies, latency)
 			time.Sleep(order.Pause)
 		}
+		if order.Report {
+			if err := reportOn(ctx, e, &reply); err != nil {
+				reply.Error = err.Error()
+			}
+		}
 		if reply.Resident, err = resident(); err != nil {
 			return err
 		}
@@ -150,14 +162,34 @@ func decideOne(ctx context.Context, e *executing, key string, n int) (time.Durat
 	return latency, e.start(ctx, "new-"+strconv.Itoa(n))
 }
 
+// reportOn asks for the report over everything that was decided.
+func reportOn(ctx context.Context, e *executing, reply *childReply) error {
+	runtime.GC()
+	begun, cpu := time.Now(), cpuTime()
+	r, err := e.executor.Analytics(ctx, benchAccount, analytics.Query{})
+	if err != nil {
+		return err
+	}
+	reply.Latencies, reply.CPU = []time.Duration{time.Since(begun)}, cpuTime()-cpu
+	reply.Asked = r.All.Requests
+	for _, p := range r.People {
+		reply.Words += p.Words
+	}
+	reply.Peak, err = memoryOf("VmHWM:")
+	return err
+}
+
 // resident is how much memory this process has, in bytes.
-func resident() (int64, error) {
+func resident() (int64, error) { return memoryOf("VmRSS:") }
+
+// memoryOf reads a line of what the system knows of this process: VmRSS is its memory, VmHWM the most that it has had.
+func memoryOf(name string) (int64, error) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kilobytes * kib, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,10 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if got, want := len(r.Held.Rows), 2*len(holdScenarios()); got != want {
 		t.Errorf("%d rows of runs that wait, want %d", got, want)
 	}
-	if rows, grounds := len(r.Web.Rows), 2; rows != 2*len(webScenarios()) || len(r.Web.Streams) != grounds || len(r.Web.Overloads) != grounds {
+	if got, want := len(r.Desk.Rows), 2*len(deskScenarios()); got != want {
+		t.Errorf("%d rows of decisions at the desk, want %d", got, want)
+	}
+	if rows, grounds := len(r.Web.Rows), 2; rows != 2*len(webScenarios()) || len(r.Web.Paced) != grounds || len(r.Web.Streams) != grounds || len(r.Web.Overloads) != grounds {
 		t.Errorf("of the server there are %d rows, %d counts of streams and %d overloads", rows, len(r.Web.Streams), len(r.Web.Overloads))
 	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
@@ -46,7 +50,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 			t.Errorf("the report does not mention %s", s.name)
 		}
 	}
-	for _, s := range append(holdScenarios(), webScenarios()...) {
+	for _, s := range slices.Concat(holdScenarios(), deskScenarios(), webScenarios()) {
 		if strings.Count(text.String(), "`"+s.name()+"`") != 2 {
 			t.Errorf("the report does not say how %s started and decided", s.name())
 		}
@@ -70,7 +74,7 @@ func TestSubject_WrongResultIsAnError(t *testing.T) {
 }
 
 func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}} {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}, {"-decided", "999"}, {"-decided", "10000000"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q passed", args)
 		}

@@ -14,13 +14,15 @@ import (
 
 // report is everything that a run of this program found out.
 type report struct {
-	Machine machine        `json:"machine"`
-	Rounds  int            `json:"rounds"`
-	Results []result       `json:"results"`
-	Held    holdReport     `json:"held"`
-	Web     webReport      `json:"web"`
-	Parked  []parkedResult `json:"parked,omitempty"`
-	Goals   []verdict      `json:"goals"`
+	Machine machine         `json:"machine"`
+	Rounds  int             `json:"rounds"`
+	Results []result        `json:"results"`
+	Held    holdReport      `json:"held"`
+	Desk    deskReport      `json:"desk"`
+	Web     webReport       `json:"web"`
+	Parked  []parkedResult  `json:"parked,omitempty"`
+	History []historyResult `json:"history,omitempty"`
+	Goals   []verdict       `json:"goals"`
 }
 
 // machine is where and with what it was measured.
@@ -86,8 +88,10 @@ func (r *report) markdown(w io.Writer) error {
 	r.comparison(out)
 	r.alone(out)
 	r.Held.markdown(out)
+	r.Desk.markdown(out)
 	r.Web.markdown(out)
 	r.parked(out)
+	r.history(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())
 	return err

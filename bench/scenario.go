@@ -51,7 +51,8 @@ func scenarios() []scenario {
 	}
 	list = append(list, nestScenario(5, false), nestScenario(10, true), nestThrough(5))
 	list = append(list, agentScenarios()...)
-	return append(list, oursAlone()...)
+	list = append(list, oursAlone()...)
+	return append(list, policyScenarios()...)
 }
 
 func waitScenario(prefix string, size int, how saving, unequal string) scenario {

@@ -9,13 +9,14 @@ import (
 )
 
 // The scenarios http/… do what hold/… does through the server: each caller has a connection to a server in a process of its own. Beside it,
-// in turns, the executor is called without it, and bare SQL. Then the server is asked for more than it can do, and event streams are opened.
+// in turns, the executor is called without it, and bare SQL. Then decisions come at a steady pace, event streams are opened, and the server is asked
+// for more than it can do.
 
 // webScenarios lists them in the order of the report.
 func webScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16} {
-			list = append(list, holdScenario{ground: ground, callers: callers, web: true})
+			list = append(list, holdScenario{kind: "http", ground: ground, callers: callers})
 		}
 	}
 	return list
@@ -24,19 +25,21 @@ func webScenarios() (list []holdScenario) {
 // webPlan says how carefully to measure.
 type webPlan struct {
 	holdPlan
-	// streams is how many are opened, overload how long the server is asked for too much.
+	// streams is how many are opened, paced how long decisions come at a steady pace, overload how long the server is asked for too much.
 	streams  int
+	paced    time.Duration
 	overload time.Duration
 }
 
 var (
-	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, overload: 10 * time.Second}
-	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, overload: 100 * time.Millisecond}
+	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, paced: 2 * time.Second, overload: 4 * time.Second}
+	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond}
 )
 
 // webReport is what came of it.
 type webReport struct {
 	holdReport
+	Paced     []pacedResult    `json:"paced,omitempty"`
 	Streams   []streamResult   `json:"streams,omitempty"`
 	Overloads []overloadResult `json:"overloads,omitempty"`
 }
@@ -71,15 +74,20 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	capacity := 0.0
+	bare := 0.0
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%d callers: %w", s.callers, err)
 		}
 		found.Rows = append(found.Rows, rows...)
-		capacity = max(capacity, rows[0].Sides[sideHTTP].Median)
+		bare = max(bare, rows[1].Sides[sideBare].Median)
 	}
+	paced, err := f.paced(ctx, bare, p.paced)
+	if err != nil {
+		return err
+	}
+	found.Paced = append(found.Paced, paced)
 	client := f.holders[sideHTTP].(*crowd).keeper.(*webClient)
 	fmt.Fprintf(progress, "http/%s: %d event streams\n", name, p.streams)
 	streams, err := client.streams(ctx, name, p.streams)
@@ -87,7 +95,7 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 		return err
 	}
 	found.Streams = append(found.Streams, streams)
-	fmt.Fprintf(progress, "http/%s: %d times %.0f starts a second\n", name, overloadBy, capacity)
-	found.Overloads = append(found.Overloads, client.overload(ctx, name, capacity, p.overload))
-	return nil
+	overload, err := f.overload(ctx, p.rounds, p.overload)
+	found.Overloads = append(found.Overloads, overload)
+	return err
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/fermata-go/fermata"
@@ -18,7 +16,7 @@ type webClient struct {
 	url   string
 	key   string
 	text  string
-	http  *http.Client
+	wire  *wire
 }
 
 // mostStreams is how many streams the server lets in.
@@ -33,18 +31,19 @@ func newWebClient(ctx context.Context, first childOrder) (*webClient, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	return &webClient{child: c, url: reply.URL, key: reply.Key, text: first.Text, http: newTransport(64)}, nil
-}
-
-// newTransport is a client with so many idle connections at most.
-func newTransport(idle int) *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idle, MaxIdleConns: idle, DisableCompression: true}}
+	w, err := newWire(reply.URL, chatPath, reply.Key)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return &webClient{child: c, url: reply.URL, key: reply.Key, text: first.Text, wire: w}, nil
 }
 
 func (c *webClient) close() error {
-	c.http.CloseIdleConnections()
+	c.wire.hangUp()
 	return c.child.close()
 }
+
+const chatPath = "/api/v1/ai/chat"
 
 // chat is the body of a request.
 type chat struct {
@@ -56,11 +55,7 @@ type chat struct {
 }
 
 func (c *webClient) start(ctx context.Context, key string) error {
-	return c.startWith(ctx, c.http, key)
-}
-
-func (c *webClient) startWith(ctx context.Context, client *http.Client, key string) error {
-	said, err := c.chat(ctx, client, chat{Graph: reviewGraph, StateKey: key, Input: json.RawMessage(reviewInput)})
+	said, err := c.chat(ctx, chat{Graph: reviewGraph, StateKey: key, Input: json.RawMessage(reviewInput)})
 	if err != nil {
 		return err
 	}
@@ -72,7 +67,7 @@ func (c *webClient) startWith(ctx context.Context, client *http.Client, key stri
 }
 
 func (c *webClient) decide(ctx context.Context, key string) error {
-	said, err := c.chat(ctx, c.http, chat{StateKey: key, ResumeID: key, Value: json.RawMessage(`"` + reviewVerdict + `"`)})
+	said, err := c.chat(ctx, chat{StateKey: key, ResumeID: key, Value: json.RawMessage(`"` + reviewVerdict + `"`)})
 	if err != nil {
 		return err
 	}
@@ -102,28 +97,17 @@ func (e *statusError) refused() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }
 
-func (c *webClient) chat(ctx context.Context, client *http.Client, body chat) (said told, err error) {
+func (c *webClient) chat(ctx context.Context, body chat) (said told, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return said, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/api/v1/ai/chat", bytes.NewReader(data))
+	status, answer, err := c.wire.post(ctx, data)
 	if err != nil {
 		return said, err
 	}
-	request.Header.Set("Authorization", "Bearer "+c.key)
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return said, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		return said, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return said, &statusError{response.StatusCode, string(answer)}
+	if status != http.StatusOK {
+		return said, &statusError{status, string(answer)}
 	}
 	return said, json.Unmarshal(answer, &said)
 }

@@ -4,15 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// overloadResult is what became of more than the server can do.
+// overloadResult is what became of more than the server can do. What it can do is measured right before, in each turn: the machine may be another
+// one a minute later.
 type overloadResult struct {
-	Ground string `json:"database"`
-	// Capacity is how many runs per second the server has started when nobody asked for more, Asked how many it was asked for.
+	Ground string         `json:"database"`
+	Turns  []overloadTurn `json:"turns"`
+	// GoodP50 is how long half of those took that were done, RefusedP99 how long it took to be refused, in nanoseconds.
+	GoodP50    float64 `json:"goodP50Ns"`
+	RefusedP99 float64 `json:"refusedP99Ns"`
+}
+
+// overloadTurn is one of them.
+type overloadTurn struct {
+	// Capacity is how many runs per second the server has started when each caller waited for its answer, Asked how many it was asked for then.
 	Capacity float64 `json:"capacity"`
 	Asked    float64 `json:"asked"`
 	// Good is how many requests were done, Refused how many the server had no room for (429 and 503), Failed how many ended otherwise.
@@ -22,63 +32,139 @@ type overloadResult struct {
 	// Lasted is the time until the last one was done, Worst one of the failures.
 	Lasted time.Duration `json:"lastedNs"`
 	Worst  string        `json:"worst,omitempty"`
+	// CalmCPU is what a start takes of server, database and clients when they are not too many; CPU what it takes then, with all refusals.
+	CalmCPU time.Duration `json:"calmCpuNs"`
+	CPU     time.Duration `json:"cpuNs"`
+
+	good, refused []time.Duration
 }
 
 // goodput is which part of its capacity the server has got done.
-func (r overloadResult) goodput() float64 {
+func (r overloadTurn) goodput() float64 {
 	if r.Capacity == 0 || r.Lasted == 0 {
 		return 0
 	}
 	return float64(r.Good) / r.Lasted.Seconds() / r.Capacity
 }
 
-// overloadBy is how many times as much is asked for as there is room for.
-const overloadBy = 5
+// goodput is the median of the turns.
+func (r overloadResult) goodput() float64 {
+	var all []float64
+	for _, t := range r.Turns {
+		all = append(all, t.goodput())
+	}
+	return median(all)
+}
 
-// mostUnderWay keeps this side from running out of connections. It is well above what the server takes at once, so whoever is
-// left out here would have been refused there, and counts as that.
-const mostUnderWay = 4000
+// sum adds the turns up; rates are medians.
+func (r overloadResult) sum() (sum overloadTurn) {
+	var capacity, asked, calm, cpu []float64
+	for _, t := range r.Turns {
+		sum.Good, sum.Refused, sum.Failed = sum.Good+t.Good, sum.Refused+t.Refused, sum.Failed+t.Failed
+		sum.Lasted, sum.Worst = sum.Lasted+t.Lasted, t.Worst
+		capacity, asked = append(capacity, t.Capacity), append(asked, t.Asked)
+		calm, cpu = append(calm, float64(t.CalmCPU)), append(cpu, float64(t.CPU))
+	}
+	sum.Capacity, sum.Asked = median(capacity), median(asked)
+	sum.CalmCPU, sum.CPU = time.Duration(median(calm)), time.Duration(median(cpu))
+	return sum
+}
+
+const (
+	// overloadBy is how many times as much is asked for as there is room for.
+	overloadBy = 5
+	// mostUnderWay keeps this side from running out of connections. It is well above what the server takes at once, so whoever is
+	// left out here would have been refused there, and counts as that.
+	mostUnderWay = 4000
+	// calmCallers are those who show what the server can do.
+	calmCallers = 16
+)
+
+// overload asks for too much, in turns with as much as the server can do.
+func (f *field) overload(ctx context.Context, turns int, lasts time.Duration) (r overloadResult, err error) {
+	c := f.holders[sideHTTP].(*crowd)
+	client := c.keeper.(*webClient)
+	r = overloadResult{Ground: f.ground.name()}
+	var good, refused []time.Duration
+	for turn := range turns {
+		before, err := f.cpuOfAll(client)
+		if err != nil {
+			return r, err
+		}
+		calm, err := c.starts(ctx, calmCallers, stretchOf{lasts: f.plan.stretch, least: calmCallers})
+		if err != nil {
+			return r, err
+		}
+		between, err := f.cpuOfAll(client)
+		if err != nil {
+			return r, err
+		}
+		capacity := float64(len(calm.latencies)) / calm.wall.Seconds()
+		fmt.Fprintf(f.progress, "http/%s: %d times %.0f starts a second\n", r.Ground, overloadBy, capacity)
+		t := client.overload(ctx, fmt.Sprintf("over-%d", turn), capacity, lasts)
+		after, err := f.cpuOfAll(client)
+		if err != nil {
+			return r, err
+		}
+		t.CalmCPU, t.CPU = (between-before)/time.Duration(len(calm.latencies)), (after-between)/time.Duration(max(1, t.Good))
+		r.Turns, good, refused = append(r.Turns, t), append(good, t.good...), append(refused, t.refused...)
+		if _, err := c.decides(ctx, calmCallers); err != nil {
+			return r, err
+		}
+	}
+	slices.Sort(good)
+	slices.Sort(refused)
+	r.GoodP50, r.RefusedP99 = float64(percentile(good, 50)), float64(percentile(refused, 99))
+	return r, nil
+}
+
+// cpuOfAll is what this process, the server and the database have used so far.
+func (f *field) cpuOfAll(client *webClient) (time.Duration, error) {
+	database, err := f.ground.cpuTime()
+	if err != nil {
+		return 0, err
+	}
+	server, err := readStat(client.child.cmd.Process.Pid)
+	return cpuTime() + server.own + database, err
+}
 
 // overload starts runs at a steady pace, whatever becomes of those before.
-func (c *webClient) overload(ctx context.Context, ground string, capacity float64, lasts time.Duration) overloadResult {
-	r := overloadResult{Ground: ground, Capacity: capacity, Asked: overloadBy * capacity}
-	client := newTransport(mostUnderWay)
-	defer client.CloseIdleConnections()
+func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, lasts time.Duration) overloadTurn {
+	r := overloadTurn{Capacity: capacity, Asked: overloadBy * capacity}
+	defer c.wire.hangUp()
 	var mu sync.Mutex
-	var all sync.WaitGroup
 	var underWay atomic.Int64
 	begun := time.Now()
-	count := func(err error) {
+	count := func(err error, took time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		r.count(err, time.Since(begun))
+		r.count(err, time.Since(begun), took)
 	}
 	total := max(1, int(r.Asked*lasts.Seconds()))
-	for n := range total {
-		time.Sleep(time.Until(begun.Add(time.Duration(float64(n) / r.Asked * float64(time.Second)))))
-		if underWay.Add(1) > mostUnderWay {
-			underWay.Add(-1)
-			count(&statusError{status: 429})
-			continue
+	_, _ = steadily(r.Asked, total, func(n int) error { // what went wrong is counted
+		from := time.Now()
+		var err error = &statusError{status: 429}
+		if underWay.Add(1) <= mostUnderWay {
+			err = c.start(ctx, fmt.Sprintf("%s-%d", prefix, n))
 		}
-		all.Go(func() {
-			defer underWay.Add(-1)
-			count(c.startWith(ctx, client, fmt.Sprintf("over-%d", n)))
-		})
-	}
-	all.Wait()
+		underWay.Add(-1)
+		count(err, time.Since(from))
+		return nil
+	})
 	return r
 }
 
 // count notes what became of one request.
-func (r *overloadResult) count(err error, at time.Duration) {
+func (r *overloadTurn) count(err error, at, took time.Duration) {
 	said, isAnswer := errors.AsType[*statusError](err)
 	switch {
 	case err == nil:
 		r.Good++
 		r.Lasted = max(r.Lasted, at)
+		r.good = append(r.good, took)
 	case isAnswer && said.refused():
 		r.Refused++
+		r.refused = append(r.refused, took)
 	default:
 		r.Failed++
 		r.Worst = err.Error()

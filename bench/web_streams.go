@@ -40,7 +40,7 @@ func (c *webClient) streams(ctx context.Context, ground string, count int) (r st
 			return r, err
 		}
 	}
-	c.http.CloseIdleConnections()
+	c.wire.hangUp()
 	if r.Resident[0], r.Heap[0], err = c.memory(); err != nil {
 		return r, err
 	}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+// The scenarios desk/… ask what rules, routes and more than one person cost: the same graph, an action that a person approves and that is then
+// done once, on three executors that take turns, each with a database of its own. All of them write papers and an audit log: there is no
+// executor without.
+const (
+	sideAlone  = "alone"  // no rules and no routes: any one person says yes
+	sideRules  = "rules"  // a hundred rules, one of which asks one of a group; a route of four steps
+	sideQuorum = "quorum" // the same, and somebody of another group has to agree
+)
+
+var deskSides = []string{sideAlone, sideRules, sideQuorum}
+
+func deskScenarios() (list []holdScenario) {
+	for _, ground := range []string{onSQLite, onPostgres} {
+		for _, callers := range []int{1, 4, 16} {
+			list = append(list, holdScenario{kind: "desk", ground: ground, callers: callers})
+		}
+	}
+	return list
+}
+
+// deskReport is what came of it.
+type deskReport struct{ holdReport }
+
+// measureDesk measures scenarios, one ground after the other.
+func (p holdPlan) measureDesk(ctx context.Context, list []holdScenario, progress io.Writer) (found deskReport, err error) {
+	for _, on := range []string{onSQLite, onPostgres} {
+		for _, s := range list {
+			if s.ground == on {
+				if err := p.deskOn(ctx, on, list, progress, &found); err != nil {
+					return found, fmt.Errorf("desk/%s: %w", on, err)
+				}
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+func (p holdPlan) deskOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *deskReport) (err error) {
+	on, err := newGround(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	version, err := on.version(ctx)
+	if err != nil {
+		return err
+	}
+	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
+	f := &field{plan: p, ground: on, progress: progress, names: deskSides, holders: make(map[string]holder)}
+	defer func() { err = errors.Join(err, f.close()) }()
+	for _, side := range deskSides {
+		d, err := newDesk(ctx, on, side)
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		f.holders[side] = &crowd{keeper: d}
+		if err := f.warm(ctx, side); err != nil {
+			return err
+		}
+	}
+	for _, s := range list {
+		if s.ground != name {
+			continue
+		}
+		rows, err := f.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%d callers: %w", s.callers, err)
+		}
+		found.Rows = append(found.Rows, rows...)
+	}
+	return nil
+}
+
+// payment is the state of the graph, and payTool its action.
+type payment struct {
+	Amount  int    `json:"amount"`
+	Receipt string `json:"receipt,omitempty"`
+}
+
+const (
+	payTool   = "pay"
+	payGraph  = inproc.Name + ":pay"
+	payInput  = `{"amount":40}`
+	payOutput = `{"amount":40,"receipt":"paid 40"}`
+)
+
+func payProvider() (*inproc.Provider, error) {
+	g := graph.New[payment]("pay")
+	g.Node("pay", func(ctx context.Context, p payment) (payment, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[int]{Name: payTool, Args: p.Amount})
+		if err != nil {
+			return p, err
+		}
+		p.Receipt, err = fermata.Effect(ctx, yes, func(_ context.Context, amount int, _ string) (string, error) {
+			return fmt.Sprint("paid ", amount), nil
+		})
+		return p, err
+	})
+	g.Edge(graph.Start, "pay")
+	g.Edge("pay", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
+}
+
+// otherRules is how many rules there are for other tools.
+const otherRules = 99
+
+// payRules ask people of some groups, each of which has to agree.
+func payRules(groups ...string) (policy.Source, error) {
+	var text strings.Builder
+	text.WriteString("default: allow\nrules:\n")
+	for i := range otherRules {
+		fmt.Fprintf(&text, "- {id: r%d, when: 'req.tool == \"tool.%d\" && args[?\"amount\"].orValue(0) > 10', then: deny}\n", i, i)
+	}
+	var from []string
+	for _, g := range groups {
+		from = append(from, fmt.Sprintf(`{from: ["group:%s"]}`, g))
+	}
+	fmt.Fprintf(&text, "- id: pay\n  when: req.tool == %q\n  then: ask\n  ask:\n    groups: [%s]\n    separation_of_duties: [requester]\n    deadline: 24h\n", payTool, strings.Join(from, ", "))
+	set, err := policy.Load("policy.yaml", []byte(text.String()), policy.Options{})
+	return fixedRules{set}, err
+}
+
+// fixedRules never change.
+type fixedRules struct{ *policy.Set }
+
+func (r fixedRules) Current() *policy.Set { return r.Set }
+
+// atDesk is a keeper: an executor, and the people who say yes.
+type atDesk struct {
+	*executing
+	people []string
+	asked  sync.Map // by the key of a run, the question that it waits for: a decision on an action names it
+}
+
+func newDesk(ctx context.Context, on ground, side string) (*atDesk, error) {
+	groups := map[string][]string{sideAlone: nil, sideRules: {"finance"}, sideQuorum: {"finance", "owners"}}[side]
+	config := executor.Config{Wait: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	d := &atDesk{people: []string{benchActor}}
+	if groups != nil {
+		rules, err := payRules(groups...)
+		if err != nil {
+			return nil, err
+		}
+		d.people = []string{"fay", "olga"}[:len(groups)]
+		config.Desk = executor.Desk{
+			Rules: rules, Environment: "prod", Routes: map[string]desk.Route{"default": desk.DefaultRoute()},
+			Directory: desk.Members{"group:finance": {"fay", "fred"}, "group:owners": {"olga", "otto"}},
+			Notify:    func(context.Context, string, desk.Notice) error { return nil },
+		}
+	}
+	p, err := payProvider()
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := newBox()
+	if err != nil {
+		return nil, err
+	}
+	place, err := on.room()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := on.open(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	config.Store, config.Providers, config.Box = kept, []provider.Provider{p}, sealer
+	e, err := executor.New(config)
+	if err != nil {
+		return nil, errors.Join(err, kept.Close())
+	}
+	e.Start()
+	d.executing = &executing{executor: e, store: kept, closing: kept.Close}
+	return d, nil
+}
+
+func (d *atDesk) start(ctx context.Context, key string) error {
+	outcome, err := d.executor.Run(ctx, executor.Request{Account: benchAccount, StateKey: key, Graph: payGraph, Input: json.RawMessage(payInput), Actor: "rita"})
+	if err != nil {
+		return err
+	}
+	waiting, ok := outcome.(fermata.NeedsInput)
+	if !ok || len(waiting.Interrupts) != 1 {
+		return fmt.Errorf("it does not wait for one answer but came to %T", outcome)
+	}
+	d.asked.Store(key, waiting.Interrupts[0].ID)
+	return nil
+}
+
+// decide lets each of the people say yes. What was to be done is done with the last word, and not before.
+func (d *atDesk) decide(ctx context.Context, key string) error {
+	id, ok := d.asked.LoadAndDelete(key)
+	if !ok {
+		return errors.New("it was not asked")
+	}
+	yes := map[string]executor.Answer{id.(string): {Value: json.RawMessage(`{"verb":"approve"}`)}}
+	for n, who := range d.people {
+		outcome, err := d.executor.Run(ctx, executor.Request{
+			Account: benchAccount, StateKey: key, ResumeID: key + "/" + who, Actor: who, Via: "bench", Targets: yes,
+		})
+		if err != nil {
+			return err
+		}
+		if done, ok := outcome.(fermata.Completed); ok != (n == len(d.people)-1) || ok && string(done.Output) != payOutput {
+			return fmt.Errorf("after the word of %d people it came to %T", n+1, outcome)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostForHistory is how much memory a process may have while it works out a report, whatever it is over.
+const mostForHistory = 256 * mib
+
+// judgeHistory says whether a report over many decisions is within bounds. Times of a quick run mean nothing.
+func judgeHistory(found []historyResult, quick bool) (verdicts []verdict) {
+	if quick {
+		return nil
+	}
+	for _, r := range found {
+		verdicts = append(verdicts, verdict{
+			Goal:   fmt.Sprintf("%s: a report over %s decisions takes at most 256 MiB of memory", r.Name, grouped(r.Decisions)),
+			Judged: true, Met: r.Peak-r.Idle <= mostForHistory, Measured: mebibytes(r.Peak - r.Idle),
+		})
+		v := verdict{Goal: fmt.Sprintf("%s: CPU of a report over %s decisions no worse than linear (×10 of a tenth)", r.Name, grouped(r.Decisions))}
+		if r.CPUTenth > 0 {
+			v.growth(float64(r.CPUTenth), float64(r.CPU), 10)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+func (r *report) history(out *strings.Builder) {
+	if len(r.History) == 0 {
+		return
+	}
+	out.WriteString("\n| report over | database | took | of a tenth | CPU | of a tenth | memory before → most | disk |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, h := range r.History {
+		fmt.Fprintf(out, "| `%s` %s decisions | %s | %.1f s | %.1f s | %.1f s | %.1f s | %s → %s | %s |\n", h.Name, grouped(h.Decisions), h.Database,
+			h.Took.Seconds(), h.TookTenth.Seconds(), h.CPU.Seconds(), h.CPUTenth.Seconds(), mebibytes(h.Idle), mebibytes(h.Peak), mebibytes(h.Bytes))
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/store"
+)
+
+// The scenarios history/… ask an executor, in a process of its own, for a report over many decisions, and over a tenth of them. The decisions are
+// papers as the executor writes them, put into the store by its own methods; their runs are not there, which nobody asks for here.
+
+// historyResult is what came of it on one kind of database.
+type historyResult struct {
+	Name      string `json:"name"`
+	Database  string `json:"database"`
+	Decisions int    `json:"decisions"`
+	// Took is how long the report over all of them took, and TookTenth that over a tenth: the least of the rounds. CPU is that of the process.
+	Took      time.Duration `json:"tookNs"`
+	TookTenth time.Duration `json:"tookTenthNs"`
+	CPU       time.Duration `json:"cpuNs"`
+	CPUTenth  time.Duration `json:"cpuTenthNs"`
+	// Idle is the resident memory of the process before, Peak the most that it had while it worked, in bytes.
+	Idle   int64         `json:"idle"`
+	Peak   int64         `json:"peak"`
+	Filled time.Duration `json:"filledNs"`
+	Bytes  int64         `json:"bytes"`
+}
+
+func historyName(ground string) string { return "history/" + ground }
+
+// historyRounds is how often each report is asked for.
+const historyRounds = 3
+
+// leastDecided is how many decisions it takes for a report to have something to say of everybody.
+const leastDecided = 1000
+
+func measureHistory(ctx context.Context, name string, decisions int, progress io.Writer) (r historyResult, err error) {
+	r = historyResult{Name: historyName(name), Decisions: decisions}
+	on, err := newGround(ctx, name)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	if r.Database, err = on.version(ctx); err != nil {
+		return r, err
+	}
+	for _, part := range []struct {
+		decisions int
+		took, cpu *time.Duration
+	}{{decisions / 10, &r.TookTenth, &r.CPUTenth}, {decisions, &r.Took, &r.CPU}} {
+		fmt.Fprintf(progress, "%s: writing %d decisions\n", r.Name, part.decisions)
+		place, err := on.room()
+		if err != nil {
+			return r, err
+		}
+		begun := time.Now()
+		if err := writeHistory(ctx, on, place, part.decisions); err != nil {
+			return r, err
+		}
+		r.Filled = time.Since(begun)
+		if r.Bytes, err = on.size(ctx, place); err != nil {
+			return r, err
+		}
+		if err := r.ask(ctx, childOrder{Ground: name, Place: place, Text: parkedText}, part.decisions, part.took, part.cpu, progress); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// ask starts the process and asks it for reports.
+func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int, took, cpu *time.Duration, progress io.Writer) (err error) {
+	c, err := newChild(ctx, first)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	idle, err := c.ask(childOrder{Collect: true})
+	if err != nil {
+		return err
+	}
+	r.Idle = idle.Resident
+	for round := range historyRounds {
+		fmt.Fprintf(progress, "%s: report %d of %d over %d decisions\n", r.Name, round+1, historyRounds, decisions)
+		said, err := c.ask(childOrder{Report: true})
+		if err != nil {
+			return err
+		}
+		if said.Asked != decisions || said.Words != decisions {
+			return fmt.Errorf("the report is about %d requests and %d words, want %d of each", said.Asked, said.Words, decisions)
+		}
+		if round == 0 || said.Latencies[0] < *took {
+			*took = said.Latencies[0]
+		}
+		if round == 0 || said.CPU < *cpu {
+			*cpu = said.CPU
+		}
+		r.Peak = max(r.Peak, said.Peak)
+	}
+	return nil
+}
+
+// historyPage is how many decisions are written in one transaction.
+const historyPage = 500
+
+// writeHistory writes decisions of a year: fifty people, twenty tools, one decision in twenty a no.
+func writeHistory(ctx context.Context, on ground, place string, decisions int) (err error) {
+	kept, err := on.open(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	random, begin := rand.New(rand.NewPCG(5, 6)), time.Now().Add(-365*24*time.Hour)
+	body := []byte(essay(kib / 2))
+	for n := 0; n < decisions; {
+		var page store.Beside
+		for ; n < decisions && len(page.Papers) < 2*historyPage; n++ {
+			at := begin.Add(time.Duration(n) * 364 * 24 * time.Hour / time.Duration(decisions))
+			request, vote := decidedFacts(random, fmt.Sprintf("int_%08d", n), at)
+			for _, p := range []struct {
+				kind  store.PaperKind
+				id    string
+				body  []byte
+				facts any
+			}{{store.RequestPaper, vote.Request, body, request}, {"vote", vote.Request + "/v", nil, vote}} {
+				facts, err := json.Marshal(p.facts)
+				if err != nil {
+					return err
+				}
+				page.Papers = append(page.Papers, store.PaperChange{Kind: p.kind, ID: p.id, Body: p.body, Facts: facts})
+			}
+		}
+		if err := kept.Amend(ctx, benchAccount, page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decidedFacts(random *rand.Rand, id string, at time.Time) (analytics.RequestFacts, analytics.VoteFacts) {
+	person, tool := fmt.Sprint("person-", random.IntN(50)), fmt.Sprint("tool-", random.IntN(20))
+	verb := "approve"
+	if random.IntN(20) == 0 {
+		verb = "reject"
+	}
+	viewed := at.Add(time.Duration(1+random.IntN(3600)) * time.Second)
+	decided := viewed.Add(time.Duration(1+random.IntN(600)) * time.Second)
+	r := analytics.RequestFacts{
+		Kind: "approval", Graph: "inproc:ops", Action: tool, Rule: "rule-" + tool, Route: "default", Requester: "rita", Risk: random.IntN(4), Words: 20 + random.IntN(200),
+		State: "answered", Outcome: verb, By: person, Created: at.UnixMilli(), Delivered: at.UnixMilli() + 50, Viewed: viewed.UnixMilli(), Decided: decided.UnixMilli(),
+		Deadline: at.Add(24 * time.Hour).UnixMilli(), Revision: 2, Votes: 1,
+	}
+	return r, analytics.VoteFacts{
+		Request: id, Actor: person, Verb: verb, Kind: r.Kind, Action: tool, Rule: r.Rule, Via: "http/oidc", Auth: "mfa", Words: r.Words,
+		At: r.Decided, Created: r.Created, Viewed: r.Viewed, Settles: 1,
+	}
+}

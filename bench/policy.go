@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/policy"
+)
+
+// The scenarios policy/… ask a set of rules about one action. Each rule is for one tool, of which the action is none of the first; or for one graph,
+// which no index tells apart, so that every rule has to be judged.
+
+// ruleCounts are the sizes of the sets. A goal compares neighbours.
+var ruleCounts = []int{10, 100, 1000}
+
+func policyScenarios() (list []scenario) {
+	for _, form := range []struct{ name, field, what string }{
+		{"policy/by-tool/", "req.tool", "each for a tool of its own"},
+		{"policy/any-tool/", "req.graph", "each of which has to be judged"},
+	} {
+		for _, n := range ruleCounts {
+			list = append(list, scenario{
+				name: fmt.Sprint(form.name, n), what: fmt.Sprintf("one action before %d rules, %s", n, form.what),
+				ours: func() (*subject, error) { return oursPolicy(form.field, n) },
+			})
+		}
+	}
+	return list
+}
+
+// rulesOf is a set of n rules of which the first that holds is the last: it denies.
+func rulesOf(field string, n int) (*policy.Set, error) {
+	var text strings.Builder
+	text.WriteString("default: allow\nrules:\n")
+	for i := range n {
+		fmt.Fprintf(&text, "- {id: r%d, when: '%s == \"name.%d\" && req.environment == \"prod\" && args[?\"amount\"].orValue(0) > %d', then: deny}\n", i, field, i, i)
+	}
+	return policy.Load("policy.yaml", []byte(text.String()), policy.Options{})
+}
+
+func oursPolicy(field string, n int) (*subject, error) {
+	set, err := rulesOf(field, n)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("name.%d", n-1)
+	in := policy.Input{
+		Account: benchAccount, Environment: "prod", Graph: name, Node: "act", Run: "run-1", Tool: name, Args: json.RawMessage(fmt.Sprintf(`{"amount":%d}`, n)),
+		Effects: []string{"write"}, Requester: "bob", Agent: "helper", Risk: 1, At: time.Unix(1_750_000_000, 0),
+	}
+	return &subject{do: func(context.Context) error {
+		d, err := set.Decide(in)
+		if err == nil && d.Verdict != policy.Deny {
+			err = fmt.Errorf("the rules say %v, and the last of them should deny it", d.Verdict)
+		}
+		return err
+	}}, nil
+}
+
+// mostByTool is how much more a decision may cost when a hundred times as many tools have rules.
+const mostByTool = 2
+
+// policies judges how decisions grow with the number of rules.
+func (rs results) policies() (verdicts []verdict) {
+	last := len(ruleCounts) - 1
+	small, big := fmt.Sprint("policy/by-tool/", ruleCounts[0]), fmt.Sprint("policy/by-tool/", ruleCounts[last])
+	v := verdict{Goal: fmt.Sprintf("%s → %s: CPU at most ×%d", small, big, mostByTool)}
+	if growth, ok := rs.cpuGrowth(small, big); ok {
+		v.Judged, v.Met, v.Measured = true, growth <= mostByTool, fmt.Sprintf("×%.1f", growth)
+	}
+	verdicts = append(verdicts, v)
+	for i := range last {
+		small, big := fmt.Sprint("policy/any-tool/", ruleCounts[i]), fmt.Sprint("policy/any-tool/", ruleCounts[i+1])
+		v := verdict{Goal: fmt.Sprintf("%s → %s: CPU no worse than linear (×10)", small, big)}
+		if growth, ok := rs.cpuGrowth(small, big); ok {
+			v.growth(1, growth, 10)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// cpuGrowth is how many times the CPU of one scenario another one takes on our side.
+func (rs results) cpuGrowth(small, big string) (growth float64, known bool) {
+	a, haveSmall := rs[small]
+	b, haveBig := rs[big]
+	if !haveSmall || !haveBig || a.Ours.Best.CPU == 0 {
+		return 0, false
+	}
+	return b.Ours.Best.CPU / a.Ours.Best.CPU, true
+}

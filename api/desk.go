@@ -92,6 +92,20 @@ type Policy struct {
 	Rules   json.RawMessage `json:"rules"`
 }
 
+// PolicyText is a policy as it was written.
+type PolicyText struct {
+	Digest  string     `json:"digest"`
+	Version string     `json:"version,omitempty"`
+	Since   *time.Time `json:"since,omitempty" doc:"When an action of the account was judged by it for the first time; not there if none was."`
+	Text    string     `json:"text" doc:"The file, byte for byte: its SHA-256 is the digest."`
+}
+
+// ReplayPolicy asks what other rules would have said.
+type ReplayPolicy struct {
+	Policy  string `json:"policy" minLength:"1" maxLength:"524288" doc:"The text of the rules."`
+	Seconds int64  `json:"seconds" minimum:"1" maximum:"315360000" doc:"How far to look back."`
+}
+
 // Remember asks for a yes to be remembered.
 type Remember struct {
 	Seconds int64           `json:"seconds" minimum:"1" maximum:"31536000" doc:"For how long. The policy may allow less."`

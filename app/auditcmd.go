@@ -14,12 +14,13 @@ import (
 )
 
 type auditCommands struct {
-	Verify    auditVerify    `cmd:"" help:"Read a log from its first record and say whether it is whole. Exit code 8 if it is not."`
-	Sign      auditSign      `cmd:"" help:"Sign a log as it is now, and print the checkpoint. Keep it where nobody can reach it who can reach the store."`
-	Prove     auditProve     `cmd:"" help:"Write a proof that a record is in the log."`
-	Check     auditCheck     `cmd:"" help:"Check a proof, with nothing but the public key."`
-	Export    auditExport    `cmd:"" help:"Write a log, to be verified elsewhere."`
-	Reconcile auditReconcile `cmd:"" help:"Compare what the log says with what runs know and what was done. Exit code 8 if something does not agree."`
+	Verify      auditVerify      `cmd:"" help:"Read a log from its first record and say whether it is whole. Exit code 8 if it is not."`
+	Sign        auditSign        `cmd:"" help:"Sign a log as it is now, and print the checkpoint. Keep it where nobody can reach it who can reach the store."`
+	Checkpoints auditCheckpoints `cmd:"" help:"Fetch what a server has signed, to keep it where nobody can reach it who can reach the store."`
+	Prove       auditProve       `cmd:"" help:"Write a proof that a record is in the log."`
+	Check       auditCheck       `cmd:"" help:"Check a proof, with nothing but the public key."`
+	Export      auditExport      `cmd:"" help:"Write a log, to be verified elsewhere."`
+	Reconcile   auditReconcile   `cmd:"" help:"Compare what the log says with what runs know and what was done. Exit code 8 if something does not agree."`
 }
 
 // auditOf names the log of an account.
@@ -51,23 +52,24 @@ func (t trusted) trust() (audit.Trust, error) {
 type auditVerify struct {
 	auditOf
 	trusted
-	Kept []string `help:"A checkpoint that was kept elsewhere; the log must extend it." placeholder:"FILE" type:"existingfile"`
+	Kept []string `help:"A checkpoint that was kept elsewhere, or a folder of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
 	File string   `help:"An export, in the place of the store." placeholder:"FILE" type:"existingfile"`
 }
 
 // Run verifies a log.
 func (c *auditVerify) Run(ctx context.Context, p *program) error {
 	against := audit.Against{}
-	var err error
-	if against.Trust, err = c.trust(); err != nil {
-		return err
-	}
 	for _, name := range c.Kept {
-		text, err := os.ReadFile(name)
+		notes, keys, err := keptNotes(name, c.Account)
 		if err != nil {
 			return err
 		}
-		against.Kept = append(against.Kept, text)
+		against.Kept = append(against.Kept, notes...)
+		c.Pub = append(c.Pub, keys...)
+	}
+	var err error
+	if against.Trust, err = c.trust(); err != nil {
+		return err
 	}
 	out := p.out
 	if p.json {

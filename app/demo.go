@@ -36,7 +36,11 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	p.graphs = append(p.graphs, graphs...)
+	press, err := sample.Press()
+	if err != nil {
+		return err
+	}
+	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
 	settings, err := config.Load(config.Source{Flags: map[string]string{ // not of the environment: a demo is the same everywhere
 		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off, "log.level": "warn",
 	}})
@@ -102,6 +106,7 @@ type demoRun struct {
 	key, graph, input string
 	answers           []string // by ann
 	cancelled         bool
+	parked            bool // it comes to nothing by itself
 }
 
 // demoStory is one run in each state in which a run can be found.
@@ -114,6 +119,8 @@ var demoStory = []demoRun{
 	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
 	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
 	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
+	// The machine does not work: fermata store retry demo poster-sale lets it go on.
+	{key: "poster-sale", graph: "press:poster", input: `{"text":"Everything must go"}`, parked: true},
 	// An agent elsewhere asked, and nobody answers it in time.
 	{key: "refund-4711", graph: "external:request", input: `{"kind":"refund","data":{"order":4711,"amount":20},"answerSchema":{"type":"boolean"},"timeout":1}`},
 }
@@ -136,7 +143,12 @@ func demoRuns(ctx context.Context, e *executor.Executor) error {
 }
 
 func (run demoRun) tell(ctx context.Context, e *executor.Executor) error {
-	if _, err := e.Run(ctx, executor.Request{Account: demoAccount, StateKey: run.key, Graph: run.graph, Input: json.RawMessage(run.input)}); err != nil {
+	begin := executor.Request{Account: demoAccount, StateKey: run.key, Graph: run.graph, Input: json.RawMessage(run.input)}
+	if run.parked {
+		begin.Wait = -1
+	}
+	_, err := e.Run(ctx, begin)
+	if _, pending := errors.AsType[*executor.PendingError](err); err != nil && !(run.parked && pending) {
 		return err
 	}
 	for n, answer := range run.answers {

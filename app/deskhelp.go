@@ -70,7 +70,7 @@ Example:
 
   fermata escalate int_… --reason "the shop is down"`,
 
-	"escape": `What the run asks is withdrawn, and the run is cancelled. That is neither a yes nor a no. It is for questions; an action is rejected.
+	"escape": `What the run asks is withdrawn, and the run is cancelled. That is neither a yes nor a no: the run does not go on, as it may after a reject.
 
 Example:
 
@@ -84,7 +84,7 @@ Examples:
   fermata stats
   fermata stats --days 7 --zone Europe/Zurich --json`,
 
-	"policy": `A policy is a file of rules, see docs/policy.md. These commands read files; only explain --tool asks a server.
+	"policy": `A policy is a file of rules, see docs/policy.md. These commands read files; explain --tool, simulate --replay and show ask a server.
 
 Example:
 
@@ -113,18 +113,29 @@ Examples:
   fermata policy explain --tool refund --args '{"cents":2500}' --requester bob`,
 
 	"policy diff": `The exit code is 8 if the new file lets anything through more easily: have a person look at that. Inputs are recorded by whoever calls the
-rules, as lines of JSON; a server keeps none yet, so they come from a file.
+rules, as lines of JSON. What a server has ruled is asked of it with fermata policy simulate --replay.
 
 Examples:
 
   fermata policy diff policy.yaml new.yaml
   fermata policy diff policy.yaml new.yaml --inputs inputs.jsonl --json`,
 
-	"policy simulate": `Nothing is done, and nobody is asked. Inputs are recorded by whoever calls the rules, as lines of JSON; a server keeps none yet, so they come from a file.
+	"policy simulate": `Nothing is done, and nobody is asked. With --inputs what the rules say is counted: inputs are recorded by whoever calls the rules, as lines of JSON. With
+--replay the server compares what it has ruled with what this file would have said: how much stays, gets stricter or looser, by which rule, with examples, and without
+arguments. The exit code is 8 if anything would have been easier. It is for auditors and admins.
 
-Example:
+Examples:
 
+  fermata policy simulate --replay 30d new.yaml
   fermata policy simulate policy.yaml --inputs inputs.jsonl`,
+
+	"policy show": `The text is that of the file, byte for byte. A server keeps every policy by which an action of your account was judged, so that what a digest in a request or
+in the audit log stands for can be read years later.
+
+Examples:
+
+  fermata policy show
+  fermata policy show sha256:4f1c… --json`,
 
 	"routes": `A route says who is told of a request, and when, see docs/routes.md. These commands read files.
 

@@ -223,11 +223,17 @@ Example:
 	"audit verify": `Examples:
 
   fermata audit verify --account acme --config fermata.yaml
+  fermata audit verify --account acme --kept /mnt/checkpoints
   fermata audit verify --account acme --json`,
 
 	"audit sign": `Example:
 
   fermata audit sign --account acme --key audit.key > acme.checkpoint`,
+
+	"audit checkpoints": `Examples:
+
+  fermata audit checkpoints > acme.checkpoint
+  fermata audit checkpoints --dir /mnt/checkpoints`,
 
 	"audit prove": `Example:
 

@@ -88,7 +88,9 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 		}
 		rows := []keyRow{}
 		for _, k := range list {
-			rows = append(rows, rowOf(k))
+			if !server.IsSession(k) { // they come and go with the people
+				rows = append(rows, rowOf(k))
+			}
 		}
 		return p.print(rows, func(w io.Writer) {
 			fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tSTATE")

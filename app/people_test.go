@@ -101,6 +101,23 @@ func TestDemo_APersonWorksWithIt(t *testing.T) {
 	}
 }
 
+// One of the samples is parked, and goes on when somebody says so.
+func TestDemo_HasARunThatIsParked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	remote := demo(t, dir)
+	for _, out, _ := remote("runs", "--status", "parked"); !strings.Contains(out, "poster-sale"); _, out, _ = remote("runs", "--status", "parked") {
+		if err := wait(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, errOut := call(t, "store", "retry", demoAccount, "poster-sale", "--store", "sqlite:"+filepath.Join(dir, "fermata.db")); code != exitOK {
+		t.Fatal(code, errOut)
+	}
+	if code, out, errOut := remote("watch", "poster-sale", "--timeout", "1m"); code != exitOK || !strings.Contains(out, "printed: Everything must go") {
+		t.Errorf("%d %s %s", code, out, errOut)
+	}
+}
+
 // Ended and started again, everything is as it was, and the key of before is none any more.
 func TestDemo_GoesOnWhereItWas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")

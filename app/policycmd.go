@@ -24,7 +24,8 @@ type policyCommands struct {
 	Lint     policyLint     `cmd:"" help:"Say what is wrong with a policy, and what is probably not meant."`
 	Explain  policyExplain  `cmd:"" help:"Say what a policy says of an action, and why."`
 	Diff     policyDiff     `cmd:"" help:"Say what another policy would change, and where it lets more through."`
-	Simulate policySimulate `cmd:"" help:"Count what a policy says of recorded actions."`
+	Simulate policySimulate `cmd:"" help:"Say what a policy would have said of recorded actions."`
+	Show     policyShow     `cmd:"" help:"Show what a policy of the server says, or said."`
 }
 
 // loadPolicy reads a file of rules. One that cannot be loaded is wrong on the command line: nothing has been asked of it.
@@ -309,13 +310,8 @@ func (c *policyDiff) Run(p *program) error {
 	return nil
 }
 
-type policySimulate struct {
-	Policy string `arg:"" help:"The file of rules."`
-	Inputs string `required:"" help:"Recorded actions, one to a line." placeholder:"FILE"`
-}
-
-// Run judges recorded actions, and counts.
-func (c *policySimulate) Run(p *program) error {
+// count judges recorded actions of a file.
+func (c *policySimulate) count(p *program) error {
 	set, err := loadPolicy(c.Policy)
 	if err != nil {
 		return err

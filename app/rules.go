@@ -97,7 +97,7 @@ func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, er
 	if err := f.groups.load(); err != nil {
 		return nil, executor.Desk{}, fmt.Errorf("desk.groupsFile: %w", err)
 	}
-	d := executor.Desk{Directory: f.groups, Environment: c.Environment}
+	d := executor.Desk{Directory: f.groups, Environment: c.Environment, ForgetRulings: !c.KeepRulings}
 	zone, err := time.LoadLocation(c.TimeZone)
 	if err != nil {
 		return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)

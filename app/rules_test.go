@@ -27,7 +27,7 @@ const (
 func TestDesk_IsReadFromItsFiles(t *testing.T) {
 	c := config.Desk{
 		PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes),
-		Environment: "prod", TimeZone: "Europe/Zurich",
+		Environment: "prod", TimeZone: "Europe/Zurich", KeepRulings: true,
 	}
 	files, d, err := openDesk(t.Context(), c)
 	if err != nil {
@@ -36,8 +36,12 @@ func TestDesk_IsReadFromItsFiles(t *testing.T) {
 	if in, err := d.Directory.Member("group:dba", "ann"); err != nil || !in {
 		t.Errorf("ann: %v, %v", in, err)
 	}
-	if len(d.Routes) != 1 || len(d.Rules.Current().Rules()) != 1 || d.Zone.String() != "Europe/Zurich" || d.Environment != "prod" {
+	if len(d.Routes) != 1 || len(d.Rules.Current().Rules()) != 1 || d.Zone.String() != "Europe/Zurich" || d.Environment != "prod" || d.ForgetRulings {
 		t.Errorf("%+v", d)
+	}
+	c.KeepRulings = false
+	if _, quiet, err := openDesk(t.Context(), c); err != nil || !quiet.ForgetRulings {
+		t.Errorf("rulings are kept though they should not be: %v", err)
 	}
 	// What changes on disk is in force with the next look; what is broken changes nothing.
 	before := d.Rules.Current().Digest()

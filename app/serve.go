@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/server"
@@ -113,8 +114,12 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 		return err
 	}
 	r.desk = files
+	auditing, err := auditOfSettings(c.Audit)
+	if err != nil {
+		return err
+	}
 	r.Executor, err = executor.New(executor.Config{
-		Desk: desk, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
+		Desk: desk, Audit: auditing, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
 		Lease: c.Runs.Lease, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
 	})
 	if err != nil {
@@ -129,6 +134,22 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 		return err
 	}
 	return r.listen(log)
+}
+
+// auditOfSettings opens what checkpoints are signed with and written to.
+func auditOfSettings(c config.Audit) (a executor.Audit, err error) {
+	a.SignEvery, a.CheckEvery = c.Sign.Every, c.Check.Every
+	if c.Sign.Key != "" {
+		if a.Key, err = audit.MakeKey(c.Sign.Key); err != nil {
+			return a, fmt.Errorf("audit.sign.key: %w", err)
+		}
+	}
+	if c.Sign.Dir != "" {
+		if a.Folder, err = audit.OpenFolder(c.Sign.Dir); err != nil {
+			return a, fmt.Errorf("audit.sign.dir: %w", err)
+		}
+	}
+	return a, nil
 }
 
 func limits(l config.Limits) server.Limits {

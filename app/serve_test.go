@@ -31,6 +31,7 @@ import (
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/redistest"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
@@ -50,7 +51,11 @@ func settingsOf(t *testing.T, environ ...string) *config.Config {
 func startOf(t *testing.T, c *config.Config, graphs ...inproc.Graph) (*running, *syncBuffer) {
 	t.Helper()
 	logged := new(syncBuffer)
-	r, err := start(t.Context(), &program{graphs: graphs}, c, slog.New(slog.NewTextHandler(logged, nil)))
+	press, err := sample.Press()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := start(t.Context(), &program{graphs: graphs, others: []provider.Provider{press}}, c, slog.New(slog.NewTextHandler(logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

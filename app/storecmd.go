@@ -201,5 +201,5 @@ type storeRetry struct {
 
 // Run lets a parked run go on.
 func (c *storeRetry) Run(ctx context.Context, p *program) error {
-	return c.withExecutor(ctx, p, func(o *opened) error { return o.Retry(ctx, c.Account, c.StateKey) })
+	return c.withExecutor(ctx, p, func(o *opened) error { return o.Retry(ctx, c.Account, c.StateKey, "operator") })
 }

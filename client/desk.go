@@ -62,6 +62,22 @@ func (c *Client) ExplainPolicy(ctx context.Context, action Supposed) (decision j
 	return decision, c.call(ctx, request{method: http.MethodPost, path: "/policies/explain", body: action}, &decision)
 }
 
+// Policy returns the text of a policy: the one in force, or one by which an action of the account was judged.
+func (c *Client) Policy(ctx context.Context, digest string) (text api.PolicyText, err error) {
+	return text, c.call(ctx, request{path: "/policies/" + segment(digest)}, &text)
+}
+
+// Rules returns the rules in force. Without any, the digest is "".
+func (c *Client) Rules(ctx context.Context) (rules api.Policy, err error) {
+	return rules, c.call(ctx, request{path: "/policies"}, &rules)
+}
+
+// ReplayPolicy says what other rules would have said of what was ruled; nothing is done. It is the JSON of a replay.Past, for whoever wants to link that
+// package.
+func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (past json.RawMessage, err error) {
+	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
+}
+
 // Remember has a yes of the caller's remembered within bounds. Like an act it is tried once.
 func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
 	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms}, &made)

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
 )
 
@@ -45,6 +47,40 @@ func TestRunbook(t *testing.T) {
 	says("runbook-retry")
 	untilParked(t, c, "parked", last) // it was tried again, and there still is no secret
 	says("runbook-after", "completed", request, "on-call")
+	p.typed(t)
+}
+
+// TestAuditRunbook does what docs/runbook-audit.md says, on a server that signs.
+func TestAuditRunbook(t *testing.T) {
+	p := open(t, "runbook-audit.md")
+	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	settings, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(h.dir, "kept")
+	write(t, h.dir, "fermata.yaml", string(settings)+fmt.Sprintf("audit: {sign: {key: %q, dir: %q, every: 1s}}\n", filepath.Join(h.dir, "sign.key"), kept))
+	live := h.serve(t)
+	question(t, live.client(t), "refund-1")
+	folder, err := audit.OpenFolder(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for last := []byte(nil); last == nil; {
+		<-look.C
+		if last, err = folder.Last("acme"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.shell()
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
+	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
+		if out := s.types(t, p, block); !strings.Contains(out, word) {
+			t.Errorf("%s does not say %q:\n%s", block, word, out)
+		}
+	}
 	p.typed(t)
 }
 

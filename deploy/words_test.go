@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
 )
@@ -26,12 +27,18 @@ func TestPages_NameWhatIsThere(t *testing.T) {
 	for _, kind := range []store.EventKind{store.EventEffectBegun, store.EventEffectEnded} {
 		known = append(known, string(kind))
 	}
+	for _, code := range audit.FindingCodes {
+		known = append(known, string(code))
+	}
+	for _, fault := range []audit.Fault{audit.CutOff, audit.BadCheckpoint, audit.WrongHead, audit.WrongHashes} {
+		known = append(known, string(fault))
+	}
 	for _, match := range regexp.MustCompile("`(fermata_[a-z_]+)`").FindAllStringSubmatch(string(metrics), -1) {
 		known = append(known, match[1])
 	}
-	setting := regexp.MustCompile(`^(listen|store|key|auth|runs|limits|webhooks|metrics|log)\.[a-zA-Z.]+$`)
+	setting := regexp.MustCompile(`^(listen|store|key|auth|runs|audit|limits|webhooks|metrics|log)\.[a-zA-Z.]+$`)
 	name := regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`)
-	for _, page := range []string{"operations.md", "runbook-stuck-approval.md"} {
+	for _, page := range []string{"operations.md", "runbook-stuck-approval.md", "runbook-audit.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "docs", page))
 		if err != nil {
 			t.Fatal(err)

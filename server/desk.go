@@ -138,8 +138,7 @@ func (s *Server) registerDesk() {
 	}
 	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", Approver)
 	huma.Register(s.api, escape, s.escape)
-	huma.Register(s.api, operation("get-policy", http.MethodGet, api.Prefix+"/policies", "The rules in force", Approver, Auditor), s.policies)
-	huma.Register(s.api, operation("explain-policy", http.MethodPost, api.Prefix+"/policies/explain", "What the rules say of an action, and why", Approver, Auditor), s.explainPolicy)
+	s.registerPolicies()
 	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "The ways on which people are told", Approver, Auditor), s.listRoutes)
 	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "What came of requests: how long, how often, who, which rule", Approver, Auditor), s.analytics)
 	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "The audit log of the account, as it is stored: one line each", Auditor)
@@ -164,31 +163,6 @@ func (s *Server) escape(ctx context.Context, in *actInput) (*requestOutput, erro
 		return nil, explain(err)
 	}
 	return s.getRequest(ctx, &requestInput{ID: in.ID})
-}
-
-type policyOutput struct{ Body api.Policy }
-
-func (s *Server) policies(context.Context, *struct{}) (*policyOutput, error) {
-	set := s.config.Executor.Rules()
-	if set == nil {
-		return &policyOutput{api.Policy{Rules: json.RawMessage("[]")}}, nil
-	}
-	rules, err := json.Marshal(set.Rules())
-	return &policyOutput{api.Policy{Digest: set.Digest(), Version: set.Version(), Rules: rules}}, err
-}
-
-type explainInput struct{ Body executor.Supposed }
-
-type explainOutput struct{ Body json.RawMessage }
-
-func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
-	in.Body.Account = who(ctx).Account
-	decision, err := s.config.Executor.Suppose(ctx, in.Body)
-	if err != nil {
-		return nil, explain(err)
-	}
-	body, err := json.Marshal(decision)
-	return &explainOutput{body}, err
 }
 
 func (s *Server) listRoutes(context.Context, *struct{}) (*explainOutput, error) {

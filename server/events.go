@@ -62,13 +62,18 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}
 	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Alive()}
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
-		var stop func()
-		t.progress, stop = s.config.Executor.Listen(account, t.stateKey)
-		defer stop()
-		if t.out = s.open(hctx); t.out.comment("hello") == nil {
-			t.show(hctx.Context())
-		}
+		s.stream(hctx, t.follow)
 	}}, nil
+}
+
+// follow shows a run until it is over.
+func (t *stream) follow(ctx context.Context, out *sse) {
+	var stop func()
+	t.progress, stop = t.config.Executor.Listen(t.account, t.stateKey)
+	defer stop()
+	if t.out = out; out.comment("hello") == nil {
+		t.show(ctx)
+	}
 }
 
 // lastEvent reads the header Last-Event-ID.
@@ -115,11 +120,12 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 		request.Wait = streamWait
 	}
 	return &outcomeOutput{Body: func(hctx huma.Context) {
-		defer stop()
-		t.out = s.open(hctx)
-		if t.out.event("", api.EventRun, api.Pending{Run: t.run, StateKey: t.stateKey}) == nil {
-			t.chat(hctx.Context(), request, outcome)
-		}
+		s.stream(hctx, func(ctx context.Context, out *sse) {
+			defer stop()
+			if t.out = out; out.event("", api.EventRun, api.Pending{Run: t.run, StateKey: t.stateKey}) == nil {
+				t.chat(ctx, request, outcome)
+			}
+		})
 	}}, nil
 }
 

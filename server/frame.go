@@ -43,6 +43,9 @@ func (s *Server) frame(next http.Handler) http.Handler {
 		defer leave()
 		r.Body = s.body(seen, r)
 		next.ServeHTTP(seen, r)
+		if seen.rest != nil {
+			seen.rest()
+		}
 	})
 }
 
@@ -194,6 +197,7 @@ type seenWriter struct {
 	control  *http.ResponseController
 	patience time.Duration
 	status   int
+	rest     func() // what of the answer comes when the operation is left; nil for most
 }
 
 func (w *seenWriter) WriteHeader(status int) {

@@ -51,6 +51,9 @@ func NewKey(account, name string, role Role, expires time.Time) (key string, kep
 	return keyPrefix + id + secret + checksum(id+secret), kept, nil
 }
 
+// IsSession reports whether a credential is the session of somebody's browser, and no API key: the ids of those are of another form.
+func IsSession(c store.Credential) bool { return strings.HasPrefix(c.ID, "session_") }
+
 func hashOf(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]

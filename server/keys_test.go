@@ -84,3 +84,23 @@ func TestNewKey_SaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A session is told from a key by its id, and only so: its name and role are those of the person.
+func TestKeys_ASessionIsNoKey(t *testing.T) {
+	p := openPorch(t, build{})
+	p.key("acme", server.Approver)
+	p.signedIn(somebody("acme", "approvers"))
+	list, err := p.credentials().Credentials(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := 0
+	for _, c := range list {
+		if server.IsSession(c) {
+			sessions++
+		}
+	}
+	if len(list) != 2 || sessions != 1 {
+		t.Errorf("%d sessions among %+v", sessions, list)
+	}
+}

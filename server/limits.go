@@ -2,16 +2,12 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Limits are what callers may use.
@@ -25,7 +21,8 @@ type Limits struct {
 	InFlight int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int
-	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000.
+	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
+	// start, and neither are Runs: see docs/operations.md.
 	Open int
 	// Runs is how many runs of an account may be ready or under way at the same time before it cannot start more. The default is 1000.
 	Runs int
@@ -109,49 +106,5 @@ func (l *limiter) wait(p Principal) time.Duration {
 	}
 	return 0
 }
-
-// roomFor refuses a start if the account has too much open, or under way.
-func (s *Server) roomFor(ctx context.Context, request executor.Request) error {
-	problem := s.room(ctx, request.Account)
-	if problem == nil {
-		return nil
-	}
-	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && view.Status.Alive() {
-		return nil // it was started before, and is to be repeated
-	}
-	return problem
-}
-
-// room is why an account cannot start any more; nil if it can.
-func (s *Server) room(ctx context.Context, account string) error {
-	open, err := s.config.Executor.Pending(ctx, account, s.config.Limits.Open)
-	if err != nil {
-		return explain(err)
-	}
-	if open >= s.config.Limits.Open {
-		return full("too_many_open", "open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
-	}
-	runs, err := s.config.Executor.List(ctx, account, store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: min(s.config.Limits.Runs, maxPage)})
-	if err != nil {
-		return explain(err)
-	}
-	if len(runs) >= s.config.Limits.Runs {
-		return full("too_many_runs", "runs", "%d runs are under way; %d are allowed", len(runs), s.config.Limits.Runs)
-	}
-	return nil
-}
-
-// full is the refusal of what there is no room for now.
-func full(code, limit, detail string, args ...any) *Problem {
-	p := problem(code, detail, args...)
-	p.retryAfter, p.limit = fullPause, limit
-	return p
-}
-
-// fullPause is how long to wait for room: people decide no faster.
-const fullPause = 30 * time.Second
-
-// maxPage is how many items of a list a store returns at once.
-const maxPage = 1000
 
 var _ http.Handler = (*Server)(nil)

@@ -28,7 +28,7 @@ type metrics struct {
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
 	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "streams", "open", "runs"}
-	errorNames = []string{"panic", "authentication"}
+	errorNames = []string{"panic", "authentication", "overview"}
 )
 
 func newMetrics() *metrics {
@@ -100,8 +100,12 @@ var workMetrics = []struct {
 	{desc("fermata_executions_unfinished_total", "Executions that could not be finished, and are tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
 	{desc("fermata_executions_fenced_total", "Executions that somebody else took over from this process."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
 	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
+	{desc("fermata_notices_told_total", "Notices that this process told people."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Delivered }},
+	{desc("fermata_notices_failed_total", "Tries of this process to tell people something that failed; it is tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DeliveryFailed }},
 	{desc("fermata_progress_missed_total", "Steps and tokens that followers of runs missed because they read too slowly."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Missed }},
 }
+
+var expiredDesc = desc("fermata_expired_total", "Questions that this process let expire, by reason: stale if nobody decided in time, other if the route says something else.", "reason")
 
 var decisionDesc = desc("fermata_decision_seconds", "How long questions were open before they were decided, by verdict; each counts where it was applied.", "verdict")
 
@@ -115,6 +119,7 @@ func (work) Describe(to chan<- *prometheus.Desc) {
 		to <- m.desc
 	}
 	to <- decisionDesc
+	to <- expiredDesc
 }
 
 // Collect is for the registry.
@@ -123,6 +128,8 @@ func (w work) Collect(to chan<- prometheus.Metric) {
 	for _, m := range workMetrics {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(stats)))
 	}
+	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.Stale), "stale")
+	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.LapsedOtherwise), "other")
 	for _, verdict := range []store.Verdict{store.Approve, store.Reject, store.Answered, store.Expired} {
 		waits := stats.Decided[verdict]
 		within := make(map[float64]uint64)

@@ -53,7 +53,7 @@ func (s *Server) registerRuns() {
 	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
-		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey))
+		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey, who(ctx).ID))
 	})
 	s.registerEvents()
 }

@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -54,8 +56,11 @@ type Server struct {
 	handler http.Handler
 	metrics *metrics
 	limits  *limiter
+	rooms   rooms
 	people  *people // nil: there are no sessions
 	routes  []string
+	// comparing is held while the books of an account are compared.
+	comparing sync.Mutex
 }
 
 // New makes a server.
@@ -73,7 +78,11 @@ func New(config Config) (*Server, error) {
 	if err := s.openSignIn(); err != nil {
 		return nil, err
 	}
-	for _, c := range append(config.Collectors, work{config.Executor}) {
+	store := &overview{look: config.Executor.Overview, now: time.Now, failed: func(err error) {
+		s.metrics.errors.WithLabelValues("overview").Inc()
+		config.Log.Error("the metrics of the store are missing", "err", err)
+	}}
+	for _, c := range append(config.Collectors, work{config.Executor}, store) {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -86,12 +95,13 @@ func New(config Config) (*Server, error) {
 	s.registerRequests()
 	s.registerDesk()
 	s.registerGrants()
+	s.registerAudit()
 	s.registerGraphs()
 	s.registerHealth()
 	s.registerSignIn(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothing(mux.ServeMux, w, r) })
 	s.nameCodes()
-	s.handler, s.routes = s.frame(s.renew(s.watch(s.traced(mux)))), mux.patterns
+	s.handler, s.routes = s.frame(s.renew(s.traced(mux))), mux.patterns
 	return s, nil
 }
 

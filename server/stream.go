@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
@@ -27,7 +24,7 @@ type stream struct {
 	account, stateKey, run string
 	after                  int64 // the last event that was shown
 
-	progress <-chan executor.Progress
+	progress <-chan *executor.Progress
 	changed  <-chan struct{}
 	settled  <-chan ended // what a chat came to; nil if nobody waits for that
 	ended    bool         // the run is over
@@ -77,7 +74,7 @@ func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, er
 }
 
 // tell shows progress.
-func (t *stream) tell(p executor.Progress) error {
+func (t *stream) tell(p *executor.Progress) error {
 	if p.Run != t.run {
 		return nil // of another run with the same state key
 	}
@@ -169,8 +166,7 @@ type sse struct {
 }
 
 // open begins the answer.
-func (s *Server) open(hctx huma.Context) *sse {
-	_, w := humago.Unwrap(hctx)
+func (s *Server) open(w http.ResponseWriter) *sse {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	return &sse{w: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}

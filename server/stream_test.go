@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -102,5 +103,26 @@ func TestStreams_AreLimited(t *testing.T) {
 	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", asStream).status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {
 		t.Error(s.metrics())
+	}
+}
+
+// There may be ten thousand streams, each with a stack: what led to the operation is not kept on it.
+func TestEvents_AnIdleStreamHasLeftItsOperation(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Hour })
+	s.chat("agent@acme", startDemo)
+	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, func(e event) bool { return e.kind != "outcome" })
+	var stack string
+	s.until("the stream waits", func() bool {
+		all := make([]byte, 1<<20)
+		for _, one := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
+			if strings.Contains(one, "(*stream).wait(") {
+				stack = one
+				return true
+			}
+		}
+		return false
+	})
+	if strings.Contains(stack, "huma") || strings.Contains(stack, "ServeMux") {
+		t.Errorf("it has a stack of %d calls:\n%s", strings.Count(stack, "\n")/2, stack)
 	}
 }

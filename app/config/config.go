@@ -21,6 +21,7 @@ type Config struct {
 	Auth     Auth     `key:"auth" help:"Who gets in, beside the programs that have an API key: fermata keys create."`
 	Runs     Runs     `key:"runs" help:"How runs are executed, and how long they are kept."`
 	Desk     Desk     `key:"desk" help:"How people decide: by which rules, in which groups, told on which ways. Rules and groups are read again when their files change; a file that cannot be loaded changes nothing."`
+	Audit    Audit    `key:"audit" help:"How the audit logs of all accounts are looked after; of several replicas one at a time does it. See docs/audit.md."`
 	Limits   Limits   `key:"limits" help:"What callers may use."`
 	Webhooks Webhooks `key:"webhooks" help:"Answers that are sent to agents elsewhere."`
 	Metrics  Metrics  `key:"metrics" help:"What operators watch, in Prometheus' format."`
@@ -117,6 +118,26 @@ type Desk struct {
 	GroupsFile  string `key:"groupsFile" help:"Who is in which group: {groups: {dba: [ann, bob]}}. People are called as in records, see auth.oidc.principalClaim."`
 	Environment string `key:"environment" help:"What rules know as req.environment, as prod."`
 	TimeZone    string `key:"timeZone" help:"The local time of rules, as Europe/Zurich."`
+
+	KeepRulings bool `key:"keepRulings" help:"Whether what the rules said of each action is kept, with its arguments, sealed, for as long as the run. Without, there is nothing to try a new policy on: fermata policy simulate --replay."`
+}
+
+// Audit says how audit logs are looked after.
+type Audit struct {
+	Sign  Sign  `key:"sign" help:"Signed checkpoints: whoever writes a log anew cannot sign what was there before."`
+	Check Check `key:"check" help:"All logs are verified, and compared with what runs know and what was done."`
+}
+
+// Sign says how checkpoints are signed.
+type Sign struct {
+	Key   string        `key:"key" help:"The file with the signing key; it is made if it is not there, and all replicas have the same. Without it the server signs nothing. Keep it apart from the store: whoever has both can write a log anew."`
+	Every time.Duration `key:"every" min:"1s" help:"How often what was added is signed. What is younger can be taken away unnoticed."`
+	Dir   string        `key:"dir" help:"A folder to which each checkpoint is written, too: one that whoever can write to the store cannot write to. A log that does not extend what is there is never signed. With replicas, a volume that they share."`
+}
+
+// Check says how often logs are checked.
+type Check struct {
+	Every time.Duration `key:"every" min:"0s" help:"How often, counted from the end of the last time; 0 is never. It reads every log and every run that is kept, one after the other."`
 }
 
 // Limits are what callers may use.
@@ -172,7 +193,8 @@ func Default() *Config {
 		Store:   Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
 		Auth:    Auth{Session: Session{Life: 8 * time.Hour, Idle: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
 		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, Wait: 5 * time.Second, MaxAttempts: 25},
-		Desk:    Desk{TimeZone: "UTC"},
+		Desk:    Desk{TimeZone: "UTC", KeepRulings: true},
+		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
 		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},
 		Metrics: Metrics{Addr: "127.0.0.1:9464"},
 		Tracing: Tracing{Sample: 1, Service: "fermata"},

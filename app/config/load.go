@@ -198,6 +198,9 @@ func (c *Config) check(wrong *mistakes) {
 		bad("store.url", "%v", err)
 	}
 	c.checkOIDC(bad)
+	if c.Audit.Sign.Dir != "" && c.Audit.Sign.Key == "" {
+		bad("audit.sign.dir", "key is missing: nothing is signed without it")
+	}
 	if u, err := url.Parse(c.Tracing.Endpoint); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		bad("tracing.endpoint", "%q is no http or https URL", c.Tracing.Endpoint)
 	}

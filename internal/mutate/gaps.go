@@ -65,7 +65,7 @@ var gaps = []gap{
 		swap(`f.remove(v.Parts()...)`, `_ = v.Parts()`),
 		"./graph", "TestI15"}, "TestI15 with a Do in the node that goes round"},
 	{mutant{"I6", "an effect runs with arguments that were changed after the approval", "effect.go",
-		swap(`result, err := e.fn(ctx, args, entry.Key)`, `result, err := e.fn(ctx, e.approved.args, entry.Key)`),
+		swap(`result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)`, `result, err := e.fn(e.config.withFence(ctx, entry.Try), e.approved.args, entry.Key)`),
 		".", "TestI6"}, "an Approved of a pointer or a slice, changed between Approve and Effect: what runs is what was approved"},
 }
 

@@ -14,6 +14,18 @@ var rootMutants = []mutant{
 	{"I4", "an effect in doubt is repeated", "effect.go",
 		swap(`entry.NotDone || e.config.idempotent:`, `entry.NotDone || true:`),
 		".", "TestI4_AnEffectInDoubt|TestEffect_AFailureIsAskedAbout"},
+	{"I4", "a target that can be asked, and knows no fence, is called again", "fence.go",
+		swap(`case e.config.fenced:`, `case true:`),
+		".", "TestI4_AnEffectInDoubtGoes"},
+	{"I4", "a look at the target does not raise the fence", "fence.go",
+		swap(`withFence(ctx, entry.Try+1)`, `withFence(ctx, entry.Try)`),
+		".", "TestI4_ALookRaises"},
+	{"I4", "a target is believed against a person's word", "effect.go",
+		swap(`if e.config.look != nil && !InDoubt.answered(asking, question) {`, `if e.config.look != nil {`),
+		".", "TestI4_APersonsWord"},
+	{"I14", "an effect is repeated although the ledger knows that it was done", "effect.go",
+		swap(`case entry.State == effectStarted && e.ledger() != nil: // which`, `case entry.State == effectStarted && e.ledger() != nil && !e.config.idempotent: // which`),
+		"./internal/crashpoint", "TestCrash_AtEveryCall/memory"},
 	{"I4", "one word on an effect in doubt is good for every repeat", "effect.go",
 		swap(`return e.perform(ctx, entry.Try+1)
 	}

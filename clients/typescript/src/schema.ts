@@ -77,6 +77,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was signed of the audit log of the account
+         * @description Keep them: the log must extend each of them for ever. fermata audit verify --kept holds a log against what was kept.
+         */
+        get: operations["list-checkpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the audit log, the runs and what was done do not agree
+         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call is served at a time.
+         */
+        get: operations["audit-findings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/grants": {
         parameters: {
             query?: never;
@@ -190,6 +230,40 @@ export interface paths {
         put?: never;
         /** What the rules say of an action, and why */
         post: operations["explain-policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What other rules would have said of what was ruled */
+        post: operations["replay-policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{digest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text of a policy: the one in force, or one by which an action of the account was judged */
+        get: operations["get-policy-text"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -670,6 +744,23 @@ export interface components {
             /** @description End the run that has the state key, if it began with something else. */
             supersede?: boolean;
         };
+        Checkpoint: {
+            /** @description The signed note, to be kept byte for byte where nobody who can write to the store can reach it. */
+            note: string;
+            /** Format: int64 */
+            size: number;
+        };
+        Checkpoints: {
+            /** @description By growing size. */
+            items: components["schemas"]["Checkpoint"][] | null;
+            /**
+             * Format: int64
+             * @description What to say as after for the next page; not there if this is the last.
+             */
+            next?: number;
+            /** @description With which this server signs; not there if it does not. An auditor gets it on another way, too. */
+            publicKey?: string;
+        };
         Decide: {
             /** @description As the answerSchema of the request says. */
             answer: unknown;
@@ -718,6 +809,30 @@ export interface components {
         Field: {
             location?: string;
             message: string;
+        };
+        Finding: {
+            code: string;
+            request?: string;
+            runId?: string;
+            /**
+             * Format: int64
+             * @description The record that it is about.
+             */
+            seq?: number;
+            /**
+             * @description How soon somebody should look.
+             * @enum {string}
+             */
+            severity: "page" | "warn" | "info";
+            text: string;
+        };
+        Findings: {
+            /** @description How many there are, by code. */
+            count: {
+                [key: string]: number;
+            };
+            /** @description The worst first; 1000 at most. */
+            items: components["schemas"]["Finding"][] | null;
         };
         Grant: {
             /** @description What each argument has to be. */
@@ -923,6 +1038,46 @@ export interface components {
             /** @description The cursor of the next page; not there if this is the last. */
             next?: string;
         };
+        Past: {
+            cutOff: boolean;
+            examples: components["schemas"]["PastExample"][] | null;
+            /** Format: date-time */
+            first?: string;
+            /** Format: date-time */
+            last?: string;
+            /** Format: int64 */
+            looser: number;
+            policy: string;
+            /** Format: int64 */
+            refused: number;
+            /** Format: int64 */
+            rehearsed: number;
+            rules: components["schemas"]["RuleInPast"][] | null;
+            /** Format: int64 */
+            rulings: number;
+            /** Format: date-time */
+            since: string;
+            /** Format: int64 */
+            stricter: number;
+            /** Format: int64 */
+            unchanged: number;
+            /** Format: int64 */
+            unjudged: number;
+            verdicts: components["schemas"]["Turn"][] | null;
+            version?: string;
+        };
+        PastExample: {
+            after: string;
+            /** Format: date-time */
+            at: string;
+            before: string;
+            request?: string;
+            run?: string;
+            stage: string;
+            tool: string;
+            weaker?: string[] | null;
+            what: string;
+        };
         Pending: {
             runId?: string;
             stateKey: string;
@@ -930,6 +1085,17 @@ export interface components {
         Policy: {
             digest: string;
             rules: unknown;
+            version?: string;
+        };
+        PolicyText: {
+            digest: string;
+            /**
+             * Format: date-time
+             * @description When an action of the account was judged by it for the first time; not there if none was.
+             */
+            since?: string;
+            /** @description The file, byte for byte: its SHA-256 is the digest. */
+            text: string;
             version?: string;
         };
         Problem: {
@@ -984,6 +1150,15 @@ export interface components {
              * @description How often it can be used.
              */
             uses: number;
+        };
+        ReplayPolicy: {
+            /** @description The text of the rules. */
+            policy: string;
+            /**
+             * Format: int64
+             * @description How far to look back.
+             */
+            seconds: number;
         };
         Report: {
             all: components["schemas"]["Row"];
@@ -1052,6 +1227,15 @@ export interface components {
             waitedHours: number;
             /** Format: int64 */
             withdrawn: number;
+        };
+        RuleInPast: {
+            /** Format: int64 */
+            decided: number;
+            /** Format: int64 */
+            looser: number;
+            rule: string;
+            /** Format: int64 */
+            stricter: number;
         };
         Run: {
             /**
@@ -1129,6 +1313,12 @@ export interface components {
             /** @description The agent whose model speaks. */
             agent?: string;
             text: string;
+        };
+        Turn: {
+            after: string;
+            before: string;
+            /** Format: int64 */
+            count: number;
         };
         Voices: {
             /** Format: int64 */
@@ -1307,6 +1497,69 @@ export interface operations {
                 };
                 content: {
                     "application/x-ndjson": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-checkpoints": {
+        parameters: {
+            query?: {
+                /** @description Only those that sign more records. */
+                after?: number;
+                /** @description How many; 100 if not said. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checkpoints"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "audit-findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Findings"];
                 };
             };
             /** @description Error */
@@ -1514,6 +1767,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "replay-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayPolicy"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Past"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-policy-text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description As requests and the audit log name it: sha256:… */
+                digest: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyText"];
                 };
             };
             /** @description Error */

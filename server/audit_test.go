@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// signing is a site whose audit logs are signed with a key.
+func signing(t *testing.T, key *audit.Key) (*site, store.Store) {
+	t.Helper()
+	kept := memory.NewRuns(nil)
+	return openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.Key = kept, key }), kept
+}
+
+func read[T any](t *testing.T, a answer) (body T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), &body); a.status != 200 || err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	return body
+}
+
+func TestAudit_CheckpointsAreThereForAuditors(t *testing.T) {
+	key := audit.NewKey()
+	s, kept := signing(t, key)
+	for n := range 3 {
+		s.chat("agent@acme", fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"demo-%d","input":{"topic":"tea"}}`, n))
+		if _, err := audit.MakeCheckpoint(t.Context(), audit.Over(kept), "acme", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := read[api.Checkpoints](t, s.call("auditor@acme", "GET", "/api/v1/audit/checkpoints?limit=2", ""))
+	rest := read[api.Checkpoints](t, s.call("auditor@acme", "GET", fmt.Sprint("/api/v1/audit/checkpoints?limit=2&after=", first.Next), ""))
+	if len(first.Items) != 2 || len(rest.Items) != 1 || rest.Next != 0 || rest.Items[0].Size <= first.Items[1].Size {
+		t.Fatalf("%+v and %+v", first, rest)
+	}
+	trust, err := audit.Trusting(first.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(first.Items, rest.Items...) {
+		if opened, err := trust.Open([]byte(c.Note)); err != nil || opened.Size != c.Size {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if others := read[api.Checkpoints](t, s.call("auditor@other", "GET", "/api/v1/audit/checkpoints", "")); len(others.Items) != 0 || others.PublicKey != "" {
+		t.Errorf("I8: %+v", others)
+	}
+}
+
+func TestAudit_FindingsAreFoundNow(t *testing.T) {
+	s, kept := signing(t, nil)
+	s.chat("agent@acme", startDemo)
+	agreed := read[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
+	if len(agreed.Items) != 0 || len(agreed.Count) != len(audit.FindingCodes) {
+		t.Fatalf("%+v", agreed)
+	}
+	lease, err := kept.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "content-review", Owner: "mallory", Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := kept.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+		t.Fatal(err)
+	}
+	found := read[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
+	if found.Count["run_not_approved"] != 1 || len(found.Items) != 2 || found.Items[0].Severity != "page" || found.Items[0].RunID != "r" {
+		t.Errorf("%+v", found)
+	}
+	if others := read[api.Findings](t, s.call("auditor@other", "GET", "/api/v1/audit/findings", "")); len(others.Items) != 0 {
+		t.Errorf("I8: %+v", others)
+	}
+}
+
+// What waits is counted by the kinds of this program. What others call their questions is their business.
+func TestMetrics_ShowWhatWaits(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	s.call("agent@other", "POST", "/api/v1/requests", `{"stateKey":"x","kind":"`+canary+`","data":{}}`)
+	text := s.metrics()
+	for _, want := range []string{
+		`fermata_waiting{kind="content-review"} 1`, `fermata_waiting{kind="other"} 1`, `fermata_waiting{kind="effect-in-doubt"} 0`,
+		`fermata_waiting_oldest_seconds{kind="effect-in-doubt"} 0`, `fermata_notice_overdue_seconds 0`,
+		`fermata_audit_findings{kind="run_not_approved"} 0`, `fermata_audit_findings{kind="approved_not_run"} 0`, `fermata_audit_findings{kind="digests_differ"} 0`,
+		`fermata_audit_unsound{by="sign"} 0`, `fermata_audit_last_timestamp_seconds{by="check"} 0`,
+		`fermata_expired_total{reason="stale"} 0`, `fermata_notices_failed_total 0`, `fermata_errors_total{where="overview"} 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+// A question that nobody decides in time is stale, and counted as such.
+func TestMetrics_CountWhatIsStale(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Millisecond })
+	s.e.Start()
+	s.chat("agent@acme", startDemo)
+	s.until("it expires", func() bool { return strings.Contains(s.metrics(), `fermata_expired_total{reason="stale"} 1`+"\n") })
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+)
+
+// rooms remembers how much room accounts had. To look counts what is open and lists what is under way: it costs the more the more there is, and a start
+// would pay for it when there is least time. So a look holds for a moment, and for a part of the starts that there is room for; near the limit
+// every start looks.
+type rooms struct {
+	mu sync.Mutex
+	of map[string]room
+}
+
+// room is how many starts an account has left without another look, and until when.
+type room struct {
+	starts int
+	until  time.Time
+}
+
+const (
+	// roomHolds is how long a look holds.
+	roomHolds = time.Second
+	// roomShare is the part of the room that one look gives away: other replicas give theirs, and a run may ask more than one question.
+	roomShare = 8
+	// roomsKept is how many accounts may be remembered before those are forgotten whose look is too old.
+	roomsKept = 1000
+)
+
+// take takes one start of what the last look has left, and reports whether there was one.
+func (r *rooms) take(account string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := r.of[account]
+	if left.starts <= 0 || !now.Before(left.until) {
+		return false
+	}
+	left.starts--
+	r.of[account] = left
+	return true
+}
+
+// saw remembers a look: there is room for so many more.
+func (r *rooms) saw(account string, more int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= roomsKept {
+		kept := make(map[string]room)
+		for account, left := range r.of {
+			if now.Before(left.until) {
+				kept[account] = left
+			}
+		}
+		r.of = kept
+	}
+	r.of[account] = room{starts: more / roomShare, until: now.Add(roomHolds)}
+}
+
+// roomFor refuses a start if the account has too much open, or under way.
+func (s *Server) roomFor(ctx context.Context, request executor.Request) error {
+	now := time.Now()
+	if s.rooms.take(request.Account, now) {
+		return nil
+	}
+	more, problem := s.room(ctx, request.Account)
+	if problem == nil {
+		s.rooms.saw(request.Account, more, now)
+		return nil
+	}
+	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && view.Status.Alive() {
+		return nil // it was started before, and is to be repeated
+	}
+	return problem
+}
+
+// room is how many more runs an account could start, or why it cannot start any.
+func (s *Server) room(ctx context.Context, account string) (more int, err error) {
+	open, err := s.config.Executor.Pending(ctx, account, s.config.Limits.Open)
+	if err != nil {
+		return 0, explain(err)
+	}
+	if open >= s.config.Limits.Open {
+		return 0, full("too_many_open", "open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
+	}
+	runs, err := s.config.Executor.List(ctx, account, store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: min(s.config.Limits.Runs, maxPage)})
+	if err != nil {
+		return 0, explain(err)
+	}
+	if len(runs) >= s.config.Limits.Runs {
+		return 0, full("too_many_runs", "runs", "%d runs are under way; %d are allowed", len(runs), s.config.Limits.Runs)
+	}
+	return min(s.config.Limits.Open-open, s.config.Limits.Runs-len(runs)), nil
+}
+
+// full is the refusal of what there is no room for now.
+func full(code, limit, detail string, args ...any) *Problem {
+	p := problem(code, detail, args...)
+	p.retryAfter, p.limit = fullPause, limit
+	return p
+}
+
+// fullPause is how long to wait for room: people decide no faster.
+const fullPause = 30 * time.Second
+
+// maxPage is how many items of a list a store returns at once.
+const maxPage = 1000

@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// countedStore counts how often somebody counts what is open.
+type countedStore struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (c *countedStore) Pending(ctx context.Context, account string, limit int) (int, error) {
+	c.looks.Add(1)
+	return c.Store.Pending(ctx, account, limit)
+}
+
+func startOf(n int) string { return strings.Replace(startDemo, "demo-1", fmt.Sprint("demo-", n), 1) }
+
+// Where there is room for many, a start does not count everything that its account has.
+func TestRoom_IsNotCountedForEachStart(t *testing.T) {
+	s := &countedStore{Store: memory.NewRuns(nil)}
+	site := openWith(t, nil, func(c *executor.Config) { c.Store = s })
+	const starts = 50
+	for n := range starts {
+		if got := site.chat("agent@acme", startOf(n)); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if looks := s.looks.Load(); looks < 1 || looks > starts/2 {
+		t.Errorf("%d looks for %d starts", looks, starts)
+	}
+}
+
+// Whoever starts one run after the other gets as many as are allowed, and none more. Accounts have nothing to do with each other.
+func TestRoom_EndsWhereTheLimitIs(t *testing.T) {
+	const limit = 20
+	s := open(t, func(c *server.Config) { c.Limits.Open = limit })
+	for n := range limit {
+		if got := s.chat("agent@acme", startOf(n)); got.status != 200 {
+			t.Fatalf("%d of %d: %+v", n+1, limit, got)
+		}
+	}
+	for range 3 {
+		if got := s.chat("agent@acme", startOf(limit)); got.status != 429 || got.field("code") != "too_many_open" {
+			t.Errorf("one more: %+v", got)
+		}
+	}
+	if got := s.chat("agent@other", startOf(limit)); got.status != 200 {
+		t.Errorf("another account: %+v", got)
+	}
+}

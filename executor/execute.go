@@ -262,7 +262,7 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, why error) {
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrGiveUp):
-		release = e.park(ctx, work.Run)
+		release = e.park(ctx, work.Run, why)
 	case e.life.Err() != nil:
 		release.Delay = 0
 	case hasTime:

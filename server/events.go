@@ -61,6 +61,7 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 		return nil, explain(err)
 	}
 	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Alive()}
+	t.rested = t.ended || view.Status == store.Waiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		s.stream(hctx, t.follow)
 	}}, nil

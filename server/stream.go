@@ -27,6 +27,7 @@ type stream struct {
 	progress <-chan *executor.Progress
 	changed  <-chan struct{}
 	settled  <-chan ended // what a chat came to; nil if nobody waits for that
+	rested   bool         // it rested when the stream began, which was not shown yet
 	ended    bool         // the run is over
 	over     bool         // and that was shown
 }
@@ -111,9 +112,9 @@ func (t *stream) catchUp(ctx context.Context) error {
 			break
 		}
 	}
-	if t.ended && !t.over { // who comes back behind the last event hears at least what it came to
-		t.over, rests = true, true
-	}
+	// Who comes back behind the last event hears at least what it came to.
+	rests, t.rested = rests || t.rested, false
+	t.over = t.over || t.ended
 	if !rests || t.settled != nil {
 		t.over = t.over && t.settled == nil // a chat ends with its own outcome
 		return nil

@@ -47,6 +47,26 @@ func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
 	}
 }
 
+// Whoever comes back to a run that waits hears what it waits for, also if nothing happened since.
+func TestEvents_WhoComesBackToARunThatWaitsHearsWhatFor(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	var all []event
+	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, func(e event) bool {
+		all = append(all, e)
+		return e.kind != "outcome"
+	})
+	waiting := all[len(all)-2]
+	var again []event
+	eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", waiting.id).Body, func(e event) bool {
+		again = append(again, e)
+		return false
+	})
+	if waiting.kind != "waiting" || !slices.Equal(again, all[len(all)-1:]) {
+		t.Errorf("behind %v comes %v", waiting, again)
+	}
+}
+
 // Steps are told to those who look at that moment, and to nobody afterwards.
 func TestEvents_StepsAreToldAndNotKept(t *testing.T) {
 	s, release := held(t)
@@ -78,10 +98,15 @@ func TestEvents_EndWhenTheRunIsSuperseded(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	stream := s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", "3")
-	s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"},"supersede":true}`)
-	events := eventsIn(stream.Body, nil)
-	if kinds(events) != "withdrawn superseded outcome" || !strings.Contains(events[2].data, `"error":"superseded"`) {
-		t.Errorf("%v", events)
+	var seen []event
+	eventsIn(stream.Body, func(e event) bool {
+		if seen = append(seen, e); len(seen) == 1 { // what it waits for; now it is watched
+			s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"},"supersede":true}`)
+		}
+		return true
+	})
+	if kinds(seen) != "outcome withdrawn superseded outcome" || !strings.Contains(seen[3].data, `"error":"superseded"`) {
+		t.Errorf("%v", seen)
 	}
 }
 

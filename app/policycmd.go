@@ -185,6 +185,12 @@ func (c *policyLint) world() (world policy.World, err error) {
 		}
 		return ""
 	}
+	world.Widens = func(name string) (who []string) {
+		for _, step := range routes[name].Steps {
+			who = append(who, step.Widen...)
+		}
+		return who
+	}
 	return world, nil
 }
 

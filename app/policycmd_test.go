@@ -56,6 +56,7 @@ func mailFiles(t *testing.T) {
 		"wrong.yaml":   "cases:\n- {name: a letter, input: {tool: mail, args: {to: ann@example.org}}, want: allow}\n- {name: no letter, input: {tool: x}, want: deny}\n",
 		"groups.yaml":  "groups: {editors: [ann]}\n", "nobody.yaml": "groups: {editors: []}\n",
 		"routes.yaml": "routes:\n- {name: post, steps: [{at: 0s, notify: [inbox]}, {at: 1h, expire: stale}]}\n", "other.yaml": someRoutes,
+		"heads.yaml": "routes:\n- {name: post, steps: [{at: 0s, notify: [inbox]}, {at: 30m, widen: ['group:heads']}, {at: 1h, expire: stale}]}\n",
 	})
 }
 
@@ -77,6 +78,7 @@ func TestPolicy_SaysWhatItFinds(t *testing.T) {
 		{"policy lint policy.yaml --groups groups.yaml --routes routes.yaml", exitOK, "policy.yaml is good"},
 		{"policy lint policy.yaml --groups nobody.yaml", exitFound, `policy.yaml:4: rule "mail": nobody is in group:editors`},
 		{"policy lint policy.yaml --routes other.yaml", exitFound, `route "post": unknown`},
+		{"policy lint policy.yaml --routes heads.yaml", exitFound, `route "post" widens to group:heads, and no group permits it`},
 		{"policy lint broken.yaml", exitUsage, `broken.yaml:5: rule "mail"`},
 		{"policy lint policy.yaml --groups policy.yaml", exitUsage, "policy.yaml"},
 		{"policy lint policy.yaml --routes groups.yaml", exitUsage, "groups.yaml"},

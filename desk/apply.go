@@ -20,6 +20,8 @@ type Env struct {
 	Args json.RawMessage
 	// Policy says what edited arguments require; nil requires nothing more.
 	Policy Policy
+	// PriorApprovers approve something else in the same run by now, beside those of [Asked]. They are not kept: a yes may be taken back.
+	PriorApprovers []string
 }
 
 // Directory knows who is in which group. Who is one of the names that a [Group] has, as group:dba; [Anyone], [TheRequester] and

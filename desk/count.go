@@ -102,7 +102,7 @@ func (d *draft) has(duty Duty, person string, verb Verb) bool {
 	case Author:
 		return person == d.r.Asked.Author || slices.Contains(d.r.Asked.Authors, person)
 	case PriorApprover:
-		return slices.Contains(d.r.Asked.PriorApprovers, person)
+		return slices.Contains(d.r.Asked.PriorApprovers, person) || slices.Contains(d.env.PriorApprovers, person)
 	case LastEditor: // who edits again takes the place of the last editor, and is then judged as such
 		return verb == VerbApprove && d.r.Edit != nil && person == d.r.Edit.By
 	}

@@ -165,6 +165,27 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 	}
 }
 
+// Who was let in by the route stays, if the other side permits it too; and is no reason to ask the same people twice.
+func TestMerge_KnowsThoseWhoWereLetIn(t *testing.T) {
+	asked := desk.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}
+	widened := desk.Group{From: []string{"group:a", "group:x", "group:y"}, Widen: asked.Widen}
+	for name, c := range map[string]struct{ other, want desk.Group }{
+		"the same":          {asked, desk.Group{From: widened.From, Count: 1, Widen: asked.Widen}},
+		"permits one":       {desk.Group{From: asked.From, Widen: []string{"group:y"}}, desk.Group{From: []string{"group:a", "group:y"}, Count: 1, Widen: []string{"group:y"}}},
+		"permits nobody":    {group(2, "group:a"), desk.Group{From: asked.From, Count: 2}},
+		"asks other people": {group(1, "group:x"), widened},
+	} {
+		got := desk.Requirement{Groups: []desk.Group{widened}}.Merge(desk.Requirement{Groups: []desk.Group{c.other}}).Groups
+		if text(t, got[0]) != text(t, c.want) || (len(got) > 1) != (name == "asks other people") {
+			t.Errorf("%s: merged to %+v", name, got)
+		}
+	}
+	x, y := desk.Group{From: []string{"group:x"}, Widen: []string{"group:x"}}, desk.Group{From: []string{"group:y"}, Widen: []string{"group:y"}}
+	if got := (desk.Requirement{Groups: []desk.Group{x}}).Merge(desk.Requirement{Groups: []desk.Group{y}}).Groups; len(got) != 2 {
+		t.Errorf("other people, who could be let in to their own group, are the same: %+v", got)
+	}
+}
+
 func text(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)

@@ -247,15 +247,27 @@ func mergeGroups(a, b []Group) []Group {
 	}
 	merged := slices.Clone(a)
 	for _, g := range b {
-		i := slices.IndexFunc(merged, func(m Group) bool { return sameSet(m.From, g.From) })
+		i := slices.IndexFunc(merged, func(m Group) bool { return sameSet(m.first(), g.first()) })
 		if i < 0 {
 			merged = append(merged, g)
 			continue
 		}
-		merged[i].Count = max(merged[i].need(), g.need())
-		merged[i].Widen = slices.DeleteFunc(slices.Clone(merged[i].Widen), func(w string) bool { return !slices.Contains(g.Widen, w) })
+		m := &merged[i]
+		m.Count = max(m.need(), g.need())
+		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }
+		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // also who was let in already
+		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
 	return merged
+}
+
+// first are those who were asked before a step of the route let others in.
+func (g Group) first() []string {
+	first := slices.DeleteFunc(slices.Clone(g.From), func(who string) bool { return slices.Contains(g.Widen, who) })
+	if len(first) == 0 {
+		return g.From
+	}
+	return first
 }
 
 // anyOf is how many people are needed if it does not matter who they are; 0 if it does.

@@ -267,10 +267,13 @@ func requirement(need policy.Requirement) desk.Requirement {
 		OnTimeout: desk.OnTimeout(need.OnTimeout),
 	}
 	for _, g := range need.Groups {
-		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count})
+		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count, Widen: g.Widen})
 	}
 	for _, duty := range need.Exclude {
 		r.Exclude = append(r.Exclude, desk.Duty(duty))
+	}
+	for _, verb := range need.Verbs {
+		r.Verbs = append(r.Verbs, desk.Verb(verb))
 	}
 	return r
 }

@@ -146,7 +146,8 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 		}
 		env.Args, env.Policy = w.question.Args, e.edited(ctx, c, address, w.question.Action)
 	}
-	if err := e.elsewhere(ctx, c, known); err != nil {
+	var err error
+	if env.PriorApprovers, err = e.elsewhere(ctx, c, known, w.decision != nil && w.decision.Args != nil); err != nil {
 		return err
 	}
 	change, err := desk.Apply(known.Request, w.act(request), env)
@@ -193,13 +194,37 @@ func (e *Executor) keepEdit(ctx context.Context, c *filing, interrupt string) er
 }
 
 // elsewhere finds those who have approved something else in the same run, if that keeps them from deciding here: also what is still open, and
-// what they say in the same breath.
-func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested) error {
-	if !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
-		return nil
+// what they say in the same breath. With other arguments it may come to that by the rules for those.
+func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, edits bool) ([]string, error) {
+	if !edits && !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
+		return nil, nil
 	}
+	prior, err := e.approversBeside(ctx, c, known)
+	if err != nil || slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
+		return prior, err
+	}
+	// Whoever says yes to something else at the same moment has to look again.
+	paper, err := e.store.Paper(ctx, c.run.Account, approversPaper, c.run.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	c.Papers = append(c.Papers, store.PaperChange{Kind: approversPaper, ID: c.run.ID, Run: c.run.ID, Base: paper.Revision})
+	return prior, err
+}
+
+// envFor is the world as an act finds it that decides nothing: there, too, those have no say who approved something else.
+func (e *Executor) envFor(ctx context.Context, c *filing, known *requested) (env desk.Env, err error) {
+	env = e.env(c.now)
+	if slices.Contains(known.Need.Exclude, desk.PriorApprover) {
+		env.PriorApprovers, err = e.approversBeside(ctx, c, known)
+	}
+	return env, err
+}
+
+// approversBeside are those whose yes to something else in the same run stands now.
+func (e *Executor) approversBeside(ctx context.Context, c *filing, known *requested) ([]string, error) {
 	docs, err := e.requestsOf(ctx, c.run)
-	prior := append(slices.Clone(known.Asked.PriorApprovers), c.approved...)
+	prior := slices.Clone(c.approved)
 	for _, doc := range docs {
 		if doc.ID == known.ID {
 			continue
@@ -213,17 +238,7 @@ func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested) e
 			prior = append(prior, doc.Edit.By)
 		}
 	}
-	known.Asked.PriorApprovers = prior
-	if err != nil || slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
-		return err
-	}
-	// Whoever says yes to something else at the same moment has to look again.
-	paper, err := e.store.Paper(ctx, c.run.Account, approversPaper, c.run.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
-	}
-	c.Papers = append(c.Papers, store.PaperChange{Kind: approversPaper, ID: c.run.ID, Run: c.run.ID, Base: paper.Revision})
-	return err
+	return prior, err
 }
 
 // act is a word in the terms of the desk.

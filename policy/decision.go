@@ -153,7 +153,7 @@ func (r *Requirement) explain(b *strings.Builder) {
 	for _, list := range []struct {
 		say   string
 		words []string
-	}{{"by way of", r.Routes}, {"may be edited:", r.Editable}, {"must be shown:", r.Show}} {
+	}{{"by way of", r.Routes}, {"may be edited:", r.Editable}, {"must be shown:", r.Show}, {"people may:", r.Verbs}} {
 		if len(list.words) > 0 {
 			fmt.Fprintf(b, "  %s %s\n", list.say, strings.Join(list.words, ", "))
 		}

@@ -162,7 +162,7 @@ func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
 	if base != nil {
 		req = base.clone()
 	}
-	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "route", "min_auth", "editable", "remember_max", "deny_count", "show")
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "route", "min_auth", "editable", "remember_max", "deny_count", "show", "verbs")
 	has := func(name string) bool { return !fields[name].Missing() }
 	if has("groups") {
 		req.Groups = r.groups(fields["groups"])
@@ -197,6 +197,9 @@ func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
 	if has("show") {
 		req.Show = fields["show"].Texts()
 	}
+	if has("verbs") {
+		req.Verbs = readVerbs(fields["verbs"])
+	}
 	return req
 }
 
@@ -206,6 +209,17 @@ func choices(node yamldoc.Node, known ...string) []string {
 		chosen = append(chosen, item.Choice(known...))
 	}
 	return union(nil, chosen)
+}
+
+// readVerbs takes what people may do. A yes and a no are always among it, so that rules that are merged leave both.
+func readVerbs(node yamldoc.Node) []string {
+	chosen := choices(node, verbs...)
+	for _, verb := range []string{verbApprove, verbReject} {
+		if !slices.Contains(chosen, verb) {
+			node.Wrong("verbs has no %s: whoever is asked must be able to say yes, and to say no", verb)
+		}
+	}
+	return chosen
 }
 
 // readOnTimeout takes the two things that waiting can come to. The likely wrong ones get an answer of their own.

@@ -21,6 +21,8 @@ type World struct {
 	// Route says what is wrong with a route, as that one of its regions never opens; "" if nothing is. It says "unknown" of
 	// a route that is not there.
 	Route func(name string) (problem string)
+	// Widens names those whom a route lets decide later, as far as the rules permit it.
+	Widens func(route string) []string
 }
 
 // Tool is what lints know of a tool.
@@ -171,6 +173,7 @@ func (l *linter) bareAllow(one *rule) {
 }
 
 func (l *linter) people(id string, line int, need *Requirement) {
+	l.widening(id, line, need)
 	for _, route := range need.Routes {
 		if l.world.Route == nil {
 			break
@@ -184,7 +187,9 @@ func (l *linter) people(id string, line int, need *Requirement) {
 	}
 	for _, group := range need.Groups {
 		names := strings.Join(group.From, " or ")
-		people, open := members(l.world.Directory, group, func(name string) { l.warn(id, line, "there is no %s", name) })
+		unknown := func(name string) { l.warn(id, line, "there is no %s", name) }
+		members(l.world.Directory, group.Widen, unknown)
+		people, open := members(l.world.Directory, group.From, unknown)
 		switch {
 		case open:
 		case len(people) == 0:
@@ -195,6 +200,37 @@ func (l *linter) people(id string, line int, need *Requirement) {
 			l.warn(id, line, "everybody in %s is also a requester%s", names, sodNote(need, group, people))
 		}
 	}
+}
+
+// widening finds people whom a route lets in and no group permits, and those whom a group permits and no route lets in.
+func (l *linter) widening(id string, line int, need *Requirement) {
+	if l.world.Widens == nil || len(need.Routes) == 0 {
+		return
+	}
+	var let []string
+	for _, route := range need.Routes {
+		for _, who := range l.world.Widens(route) {
+			let = append(let, who)
+			if !slices.ContainsFunc(need.Groups, func(g Group) bool { return among(slices.Concat(g.From, g.Widen), who) }) {
+				l.warn(id, line, "route %q widens to %s, and no group permits it: add it to widen of a group", route, who)
+			}
+		}
+	}
+	for _, group := range need.Groups {
+		for _, name := range group.Widen {
+			if !slices.ContainsFunc(let, func(who string) bool { return among([]string{name}, who) }) {
+				l.warn(id, line, "%s is never let in: no step of %s widens to it", name, strings.Join(need.Routes, " or "))
+			}
+		}
+	}
+}
+
+// among reports whether one of the names is who. One that is filled in later may become whatever begins like it.
+func among(names []string, who string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		start, _, open := strings.Cut(name, "${")
+		return name == who || open && strings.HasPrefix(who, start)
+	})
 }
 
 // sodNote says what that means where the requester's own yes does not count.

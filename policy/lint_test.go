@@ -22,6 +22,7 @@ func TestLint(t *testing.T) {
 		Route: func(name string) string {
 			return map[string]string{"night": "region apac never opens", "gone": "unknown"}[name]
 		},
+		Widens: func(name string) []string { return map[string][]string{"up": {"group:devs"}}[name] },
 	}
 	ask := func(more string) string {
 		return noAsk + "- {id: a, when: 'req.tool == \"db\"', then: ask, ask: {deadline: 1h, " + more + "}}\n"
@@ -36,6 +37,11 @@ func TestLint(t *testing.T) {
 		"approve one another":  {ask("groups: [{from: ['group:devs']}], separation_of_duties: [requester]"), `everybody in group:devs is also a requester: they approve one another's requests`},
 		"nobody left":          {ask("groups: [{from: ['group:one']}], separation_of_duties: [requester]"), `for their own requests too few are left`},
 		"region never opens":   {ask("groups: [{from: ['group:oncall']}], route: night"), `route "night": region apac never opens`},
+		"widened in vain":      {ask("groups: [{from: ['group:oncall']}], route: up"), `route "up" widens to group:devs, and no group permits it`},
+		"widened":              {ask("groups: [{from: ['group:oncall'], widen: ['group:devs']}], route: up"), ""},
+		"widened to a name":    {ask("groups: [{from: ['group:oncall'], widen: ['group:d${req.graph}']}], route: up"), ""},
+		"widened by no step":   {ask("groups: [{from: ['group:oncall'], widen: ['group:devs', 'group:one']}], route: up"), `group:one is never let in: no step of up widens to it`},
+		"widened to one gone":  {ask("groups: [{from: ['group:oncall'], widen: ['group:gone']}]"), `there is no group:gone`},
 		"route gone":           {ask("groups: [{from: ['group:oncall']}], route: gone"), `route "gone": unknown`},
 		"edit of no argument":  {ask("groups: [{from: ['group:oncall']}], editable: [/sqll]"), `db has no argument "/sqll"; did you mean "sql"?`},
 		"show of no argument":  {ask("groups: [{from: ['group:oncall']}], show: [/limit]"), `db has no argument "/limit"`},

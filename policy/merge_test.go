@@ -46,7 +46,14 @@ func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
 		"never remember":            {base + `, remember_max: 8h`, base, func(*policy.Requirement) {}},
 		"fewer denials":             {base + `, deny_count: 3`, base + `, deny_count: 2`, func(r *policy.Requirement) { r.DenyCount = 2 }},
 		"all routes":                {base + `, route: r1`, base + `, route: r2`, func(r *policy.Requirement) { r.Routes = []string{"r1", "r2"} }},
-		"all that is shown":         {base + `, show: [/a, plan]`, base + `, show: [plan, cost]`, func(r *policy.Requirement) { r.Show = []string{"/a", "plan", "cost"} }},
+		"widened to whom both let": {
+			`groups: [{from: ["group:x"], widen: ["group:m", "group:n"]}], deadline: 24h`, `groups: [{from: ["group:x"], widen: ["group:n", "group:o"]}], deadline: 24h`,
+			func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:n"} },
+		},
+		"one does not widen": {`groups: [{from: ["group:x"], widen: ["group:m"]}], deadline: 24h`, base, func(*policy.Requirement) {}},
+		"verbs in both":      {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject", "ask"} }},
+		"verbs in one":       {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject"} }},
+		"all that is shown":  {base + `, show: [/a, plan]`, base + `, show: [plan, cost]`, func(r *policy.Requirement) { r.Show = []string{"/a", "plan", "cost"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := &policy.Requirement{Groups: []policy.Group{group(1, "group:x")}, OnTimeout: policy.Expire, Deadline: policy.Duration(24 * time.Hour), DenyCount: 1}
@@ -92,6 +99,17 @@ func TestMerge_NamesAreFilledInOnce(t *testing.T) {
 	}
 }
 
+// Who is let in later is filled in as well; whoever is asked from the start then is not let in.
+func TestMerge_WidenIsFilledIn(t *testing.T) {
+	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba'], widen: ['group:${req.graph}', 'group:heads:${req.graph}']}], deadline: 1h}}\n")
+	for graph, want := range map[string]string{"ops": "1 of group:dba, later also group:heads:ops or group:ops", "dba": "1 of group:dba, later also group:heads:dba"} {
+		got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = graph })).Need.Groups[0].String()
+		if got != want {
+			t.Errorf("%s: %s", graph, got)
+		}
+	}
+}
+
 func TestAuth_AtLeast(t *testing.T) {
 	for _, c := range []struct {
 		has, least policy.Auth
@@ -109,22 +127,30 @@ func TestAuth_AtLeast(t *testing.T) {
 func TestWeaker_NamesEveryWay(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
-			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2}}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
+			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
 			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, DenyCount: 1, Show: []string{"plan"},
 		}
 	}
 	for want, change := range map[string]func(*policy.Requirement){
-		"":                                  func(r *policy.Requirement) { r.Deadline /= 2; r.Groups[0].Count = 3; r.Editable = []string{"/a/b"} },
-		"deadline up from 1h to 2h":         func(r *policy.Requirement) { r.Deadline *= 2 },
-		"count of group:x down from 2 to 1": func(r *policy.Requirement) { r.Groups[0].Count = 1 },
-		"2 of group:x not needed any more":  func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
-		"after the deadline it goes to":     func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
-		"min_auth down from sso to none":    func(r *policy.Requirement) { r.MinAuth = "" },
-		"remember_max up from 0s to 1h":     func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
-		"deny_count up from 1 to 2":         func(r *policy.Requirement) { r.DenyCount = 2 },
-		"the yes of requester counts now":   func(r *policy.Requirement) { r.Exclude = nil },
-		"plan need not be shown":            func(r *policy.Requirement) { r.Show = nil },
-		`"/ab" may be edited now`:           func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
+		"": func(r *policy.Requirement) {
+			r.Deadline /= 2
+			r.Groups[0].Count = 3
+			r.Editable = []string{"/a/b"}
+			r.Groups[0].Widen = nil
+			r.Verbs = []string{"reject", "approve"}
+		},
+		"group:n may be let in for group:x":                    func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
+		"escape is possible now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
+		"deadline up from 1h to 2h":                            func(r *policy.Requirement) { r.Deadline *= 2 },
+		"count of group:x down from 2 to 1":                    func(r *policy.Requirement) { r.Groups[0].Count = 1 },
+		"2 of group:x, later also group:m not needed any more": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
+		"after the deadline it goes to":                        func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"min_auth down from sso to none":                       func(r *policy.Requirement) { r.MinAuth = "" },
+		"remember_max up from 0s to 1h":                        func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
+		"deny_count up from 1 to 2":                            func(r *policy.Requirement) { r.DenyCount = 2 },
+		"the yes of requester counts now":                      func(r *policy.Requirement) { r.Exclude = nil },
+		"plan need not be shown":                               func(r *policy.Requirement) { r.Show = nil },
+		`"/ab" may be edited now`:                              func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
 	} {
 		after := strict()
 		change(after)

@@ -31,8 +31,8 @@ var sorts = []string{"group", "user", "role", "oncall"}
 func (r *reading) groups(node yamldoc.Node) []Group {
 	var groups Requirement
 	for _, item := range node.List() {
-		fields := item.Map("from", "count")
-		group := Group{From: fields["from"].Texts(), Count: 1}
+		fields := item.Map("from", "count", "widen")
+		group := Group{From: names(fields["from"]), Widen: names(fields["widen"]), Count: 1}
 		if !fields["count"].Missing() {
 			group.Count = int(fields["count"].Int(1))
 		}
@@ -42,11 +42,14 @@ func (r *reading) groups(node yamldoc.Node) []Group {
 		if len(group.From) == 0 {
 			item.Wrong("the group names nobody: from is empty")
 		}
-		for _, name := range group.From {
-			checkName(item, name)
+		for _, name := range group.Widen {
+			switch {
+			case name == requester:
+				item.Wrong("the requester cannot be let in later: widen is for more people who can say yes")
+			case slices.Contains(group.From, name):
+				item.Wrong("%s is in from already, and need not be let in later", name)
+			}
 		}
-		slices.Sort(group.From)
-		group.From = slices.Compact(group.From)
 		r.checkMembers(item, group)
 		groups.addGroup(group)
 	}
@@ -54,6 +57,19 @@ func (r *reading) groups(node yamldoc.Node) []Group {
 		node.Wrong("%d groups are more than %d", len(groups.Groups), maxGroups)
 	}
 	return groups.Groups
+}
+
+// names reads who is meant, in order.
+func names(node yamldoc.Node) []string {
+	if node.Missing() {
+		return nil
+	}
+	all := node.Texts()
+	for _, name := range all {
+		checkName(node, name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 var template = regexp.MustCompile(`\$\{([^}]*)\}`)
@@ -92,7 +108,9 @@ func (r *reading) checkMembers(at yamldoc.Node, group Group) {
 	if r.directory == nil {
 		return
 	}
-	people, open := members(r.directory, group, func(name string) { at.Wrong("there is no %s", name) })
+	unknown := func(name string) { at.Wrong("there is no %s", name) }
+	members(r.directory, group.Widen, unknown)
+	people, open := members(r.directory, group.From, unknown)
 	if open || len(group.From) == 0 {
 		return
 	}
@@ -104,9 +122,9 @@ func (r *reading) checkMembers(at yamldoc.Node, group Group) {
 	}
 }
 
-// members returns the people of a group. It is open if some are known only when an action is judged.
-func members(directory Directory, group Group, unknown func(name string)) (people []string, open bool) {
-	for _, name := range group.From {
+// members returns the people behind names. It is open if some are known only when an action is judged.
+func members(directory Directory, names []string, unknown func(name string)) (people []string, open bool) {
+	for _, name := range names {
 		if name == requester || name == anyone || strings.Contains(name, "${") {
 			open = true
 			continue
@@ -139,11 +157,14 @@ func (r *reading) complete(at yamldoc.Node, req *Requirement) {
 // filled returns the requirement with names filled in.
 func (r *Requirement) filled(in *Input) *Requirement {
 	c := r.clone()
-	for i := range c.Groups {
-		for j, name := range c.Groups[i].From {
-			c.Groups[i].From[j] = fill(name, in)
+	for i, group := range c.Groups {
+		for _, names := range [][]string{group.From, group.Widen} {
+			for j, name := range names {
+				names[j] = fill(name, in)
+			}
+			slices.Sort(names)
 		}
-		slices.Sort(c.Groups[i].From)
+		c.Groups[i].Widen = without(group.Widen, group.From)
 	}
 	return c
 }

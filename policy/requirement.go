@@ -27,6 +27,8 @@ type Requirement struct {
 	DenyCount int `json:"denyCount"`
 	// Show lists what must be shown to the people who decide: JSON pointers of arguments, or names of evidence.
 	Show []string `json:"show,omitempty"`
+	// Verbs are what people may do with the request; none given is all that there is.
+	Verbs []string `json:"verbs,omitempty"`
 }
 
 // Group is a number of people out of some: any Count of those that From names.
@@ -34,11 +36,34 @@ type Group struct {
 	// From lists group:x, user:x, role:x, oncall:x, requester or anyone. It is sorted.
 	From  []string `json:"from"`
 	Count int      `json:"count"`
+	// Widen lists who may be let in by a step of the route, if those in From do not decide. It is sorted.
+	Widen []string `json:"widen,omitempty"`
 }
 
-// String is the group in words: 2 of group:finance or user:ann.
+// String is the group in words: 2 of group:finance or user:ann, later also group:managers.
 func (g Group) String() string {
-	return itoa(g.Count) + " of " + strings.Join(g.From, " or ")
+	text := itoa(g.Count) + " of " + strings.Join(g.From, " or ")
+	if len(g.Widen) > 0 {
+		text += ", later also " + strings.Join(g.Widen, " or ")
+	}
+	return text
+}
+
+// The verbs that every request has: nobody can be asked who cannot say yes, or cannot say no.
+const (
+	verbApprove = "approve"
+	verbReject  = "reject"
+)
+
+// verbs are all that people can do with a request to approve an action.
+var verbs = []string{verbApprove, "edit", verbReject, "ask", "claim", "delegate", "snooze", "extend", "escalate", "escape"}
+
+// allowed are the verbs that a requirement lets people use.
+func (r *Requirement) allowed() []string {
+	if len(r.Verbs) == 0 {
+		return verbs
+	}
+	return r.Verbs
 }
 
 // OnTimeout is what happens when nobody has decided in time. Nothing is ever approved by waiting.
@@ -99,6 +124,9 @@ func merge(a, b *Requirement) *Requirement {
 	m.RememberMax = min(a.RememberMax, b.RememberMax)
 	m.DenyCount = min(a.DenyCount, b.DenyCount)
 	m.Show = union(a.Show, b.Show)
+	if len(a.Verbs)+len(b.Verbs) > 0 {
+		m.Verbs = both(a.allowed(), b.allowed())
+	}
 	return m
 }
 
@@ -106,22 +134,22 @@ func (r *Requirement) clone() *Requirement {
 	c := *r
 	c.Groups = slices.Clone(r.Groups)
 	for i := range c.Groups {
-		c.Groups[i].From = slices.Clone(c.Groups[i].From)
+		c.Groups[i].From, c.Groups[i].Widen = slices.Clone(c.Groups[i].From), slices.Clone(c.Groups[i].Widen)
 	}
 	c.Exclude, c.Routes = slices.Clone(r.Exclude), slices.Clone(r.Routes)
-	c.Editable, c.Show = slices.Clone(r.Editable), slices.Clone(r.Show)
+	c.Editable, c.Show, c.Verbs = slices.Clone(r.Editable), slices.Clone(r.Show), slices.Clone(r.Verbs)
 	return &c
 }
 
-// addGroup keeps the higher count where two rules ask the same people.
+// addGroup keeps the higher count where two rules ask the same people, and lets in later whom both permit.
 func (r *Requirement) addGroup(g Group) {
 	for i, have := range r.Groups {
 		if slices.Equal(have.From, g.From) {
-			r.Groups[i].Count = max(have.Count, g.Count)
+			r.Groups[i].Count, r.Groups[i].Widen = max(have.Count, g.Count), both(have.Widen, g.Widen)
 			return
 		}
 	}
-	r.Groups = append(r.Groups, Group{From: slices.Clone(g.From), Count: g.Count})
+	r.Groups = append(r.Groups, Group{From: slices.Clone(g.From), Count: g.Count, Widen: slices.Clone(g.Widen)})
 }
 
 // settleAnyone drops a demand for anyone where as many people are asked for by name: they are somebody.
@@ -154,6 +182,17 @@ func union(a, b []string) []string {
 		}
 	}
 	return all
+}
+
+// both keeps the words of a that are in b; nil if there are none.
+func both(a, b []string) []string {
+	var common []string
+	for _, word := range a {
+		if slices.Contains(b, word) {
+			common = append(common, word)
+		}
+	}
+	return common
 }
 
 // covers reports whether a change at pointer is allowed by one of the pointers: its own, or one above it.

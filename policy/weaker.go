@@ -45,27 +45,36 @@ func WeakerNeed(before, after *Requirement) []string {
 	for _, pointer := range after.Editable {
 		add(!covers(before.Editable, pointer), "%q may be edited now", pointer)
 	}
+	for _, verb := range without(after.allowed(), before.allowed()) {
+		add(true, "%s is possible now", verb)
+	}
 	return weaker
 }
 
-// weakerGroups finds those of before that no group of after is as strict as: as many people, out of no others.
+// weakerGroups finds those of before that no group of after is as strict as: as many people, out of no others, now or later.
 func weakerGroups(before, after []Group) []string {
 	var weaker []string
 	for _, old := range before {
-		most := 0
+		most, later := 0, []string(nil)
 		for _, now := range after {
-			if len(without(now.From, old.From)) == 0 {
-				most = max(most, now.Count)
+			if len(without(now.From, old.From)) > 0 {
+				continue
+			}
+			count, more := min(now.Count, old.Count), without(now.Widen, slices.Concat(old.From, old.Widen))
+			if count > most || count == most && len(more) < len(later) {
+				most, later = count, more
 			}
 		}
 		if old.isAnyone() {
-			most = total(after)
+			most, later = total(after), nil
 		}
 		switch {
 		case most == 0:
 			weaker = append(weaker, fmt.Sprintf("%s not needed any more", old))
 		case most < old.Count:
 			weaker = append(weaker, fmt.Sprintf("count of %s down from %d to %d", strings.Join(old.From, " or "), old.Count, most))
+		case len(later) > 0:
+			weaker = append(weaker, fmt.Sprintf("%s may be let in for %s now", strings.Join(later, " or "), strings.Join(old.From, " or ")))
 		}
 	}
 	return weaker

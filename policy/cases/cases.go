@@ -78,6 +78,7 @@ type one struct {
 	needs    []string
 	deadline policy.Duration
 	minAuth  policy.Auth
+	verbs    []string
 	rehearse policy.Verdict
 }
 
@@ -112,7 +113,7 @@ func (c one) judge(set *policy.Set) (policy.Decision, []string) {
 	for _, g := range need.Groups {
 		groups = append(groups, g.String())
 	}
-	if c.needs != nil && !slices.Equal(slices.Sorted(slices.Values(c.needs)), slices.Sorted(slices.Values(groups))) {
+	if c.needs != nil && !sameWords(c.needs, groups) {
 		differ("needs ", c.needs, groups)
 	}
 	if c.deadline != 0 && c.deadline != need.Deadline {
@@ -121,10 +122,18 @@ func (c one) judge(set *policy.Set) (policy.Decision, []string) {
 	if c.minAuth != "" && c.minAuth != need.MinAuth {
 		differ("min_auth ", c.minAuth, need.MinAuth)
 	}
+	if c.verbs != nil && !sameWords(c.verbs, need.Verbs) {
+		differ("verbs ", c.verbs, need.Verbs)
+	}
 	if c.rehearse != "" && c.rehearse != d.Rehearsed {
 		differ("rehearsed ", c.rehearse, d.Rehearsed)
 	}
 	return d, problems
+}
+
+// sameWords reports whether both have the same words, in any order.
+func sameWords(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // history answers the demands of the rules with the numbers of the case. What it has no number for stays unanswered.

@@ -12,7 +12,7 @@ import (
 
 const rules = `
 default: ask
-defaults: {ask: {groups: [{from: ["group:finance"]}], deadline: 4h, min_auth: sso}}
+defaults: {ask: {groups: [{from: ["group:finance"]}], deadline: 4h, min_auth: sso, verbs: [approve, reject]}}
 rules:
 - {id: small, when: 'req.tool == "refund" && args.cents <= 2000', then: allow}
 - {id: often, when: 'history.count("tool", "1h") >= 3', then: ask}
@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 	var out strings.Builder
 	result, err := cases.Run(&out, set(t), "cases.yaml", []byte(base+`
 - {name: small, input: {tool: refund, args: {cents: 500}}, past: 0, want: allow, rules: [small]}
-- {name: too often, input: {tool: refund, args: {cents: 500}}, past: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso}
+- {name: too often, input: {tool: refund, args: {cents: 500}}, past: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso, verbs: [reject, approve]}
 - {name: enough for today, input: {tool: refund, args: {cents: 500}}, past: {tool/1h: 0, daily: 9501}, want: deny, rules: [daily]}
 - {name: exact, input: {tool: refund, args_json: '{"cents": 2000.0}'}, past: 0, want: allow}
 - {name: no number, input: {tool: refund, args: {cents: 1}}, past: {tool/1h: 0}, want: deny}
@@ -60,6 +60,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		asked + `want: ask, needs: ["2 of group:finance"]`: "want needs [2 of group:finance], got [1 of group:finance]",
 		asked + `want: ask, needs: []`:                     "want needs [], got [1 of group:finance]",
 		asked + `want: ask, deadline: 1h`:                  "want deadline 1h, got 4h",
+		asked + `want: ask, verbs: [approve]`:              "want verbs [approve], got [approve reject]",
 		asked + `want: ask, min_auth: hardware`:            "want min_auth hardware, got sso",
 		asked + `want: ask, rehearsed: deny`:               "want rehearsed deny, got ",
 		asked + `want: error`:                              "want error, got ask",

@@ -21,7 +21,7 @@ func read(file string, src []byte) ([]one, error) {
 	input(top["input"], &base)
 	var all []one
 	for _, node := range top["cases"].List() {
-		fields := node.Map("name", "input", "past", "want", "rules", "needs", "deadline", "min_auth", "rehearsed")
+		fields := node.Map("name", "input", "past", "want", "rules", "needs", "deadline", "min_auth", "verbs", "rehearsed")
 		name = fields["name"].Text()
 		c := one{name: name, line: node.Line(), input: base, past: past(fields["past"])}
 		input(fields["input"], &c.input)
@@ -34,6 +34,9 @@ func read(file string, src []byte) ([]one, error) {
 		}
 		if !fields["needs"].Missing() {
 			c.needs = fields["needs"].Texts()
+		}
+		if !fields["verbs"].Missing() {
+			c.verbs = fields["verbs"].Texts()
 		}
 		c.deadline = policy.Duration(fields["deadline"].Duration())
 		c.minAuth = policy.Auth(fields["min_auth"].Text())

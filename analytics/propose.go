@@ -6,45 +6,74 @@ import (
 	"slices"
 )
 
+// subject is what a rule could be about.
+type subject struct{ action, rule string }
+
+// history is what came of a subject: approvals by whoever gave them, or nil once something else came of it.
+type history struct {
+	by map[string]*approvals
+}
+
+type approvals struct {
+	n      int
+	waited int64 // milliseconds
+}
+
+// consider notes a request for the proposals. What there is no room for any more is never proposed, or with fewer approvals than it had.
+func (c *Collector) consider(r RequestFacts) {
+	if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
+		return
+	}
+	about := subject{r.Action, r.Rule}
+	so := c.subjects[about]
+	if so == nil {
+		if len(c.subjects) >= c.limits.names {
+			return
+		}
+		so = &history{by: make(map[string]*approvals)}
+		c.subjects[about] = so
+	}
+	if r.Outcome != "approve" || r.Edited > 0 || r.Asked > 0 {
+		c.deciders -= len(so.by)
+		so.by = nil
+	}
+	if so.by == nil {
+		return
+	}
+	by := so.by[r.By]
+	if by == nil {
+		if c.deciders >= c.limits.deciders {
+			return
+		}
+		c.deciders++
+		by = new(approvals)
+		so.by[r.By] = by
+	}
+	by.n++
+	by.waited += r.Decided - r.Created
+}
+
 // proposals are actions about which people were asked often, and always said yes without changing anything. Whoever looks like a
-// rubber stamp has no say in it: else they would write the policy.
-func (c *Collector) proposals(people []Voices) []Proposal {
-	suspect := make(map[string]bool)
-	for _, p := range people {
-		suspect[p.Name] = p.Suspect
-	}
-	type subject struct{ action, rule string }
-	found := make(map[subject]*Proposal)
-	deciders := make(map[subject]map[string]bool)
-	spoiled := make(map[subject]bool)
-	for _, r := range c.requests {
-		about := subject{r.Action, r.Rule}
-		if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
+// rubber stamp has no say in it: else they would write the policy. Neither has whoever has no row of their own, and might be one.
+func (c *Collector) proposals() (all []Proposal) {
+	_, crowded := c.people.of[others]
+	for about, so := range c.subjects {
+		p, waited := Proposal{Action: about.action, Rule: about.rule}, int64(0)
+		for name, by := range so.by {
+			if voice := c.people.of[name]; voice == nil && crowded || voice != nil && voice.suspect() {
+				continue
+			}
+			p.Deciders++
+			p.Approved += by.n
+			waited += by.waited
+		}
+		if p.Approved < proposeAfter || p.Deciders < proposeDeciders {
 			continue
 		}
-		if r.Outcome != "approve" || r.Edited > 0 || r.Asked > 0 {
-			spoiled[about] = true
-			continue
-		}
-		if suspect[r.By] {
-			continue
-		}
-		if found[about] == nil {
-			found[about], deciders[about] = &Proposal{Action: r.Action, Rule: r.Rule}, make(map[string]bool)
-		}
-		found[about].Approved++
-		found[about].Waited += seconds(r.Decided-r.Created) / 3600
-		deciders[about][r.By] = true
-	}
-	var all []Proposal
-	for about, p := range found {
-		p.Deciders = len(deciders[about])
-		if spoiled[about] || p.Approved < proposeAfter || p.Deciders < proposeDeciders {
-			continue
-		}
+		p.Waited = hours(waited)
 		p.Text = fmt.Sprintf("%s was approved %d times by %d people, never edited, refused or asked about; runs waited %.1f hours for it. A rule could allow it; try it on history first (fermata policy simulate).",
 			p.Action, p.Approved, p.Deciders, p.Waited)
-		all = append(all, *p)
+		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b Proposal) int {
 		return cmp.Or(cmp.Compare(b.Waited, a.Waited), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Rule, b.Rule))

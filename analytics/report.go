@@ -1,14 +1,15 @@
 package analytics
 
 import (
-	"cmp"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
 // Report is what came of the requests of an account in a while.
+//
+// Numbers are exact, but for two where there is much to count, so that a report takes no more memory the longer its history is: see [Times]
+// and [Voices.Burst]. And there are no more than 5000 kinds, rules, actions and people that have a row each (64 channels): what has none
+// counts in a row with the name "(all others)". Of people, whoever asks has one.
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -22,7 +23,7 @@ type Report struct {
 	People   []Voices `json:"people"`
 	// Proposals are rules that history would bear out.
 	Proposals []Proposal `json:"proposals"`
-	// Hidden is how many people are not shown, because whoever asks may not see them.
+	// Hidden is how many rows of people are not shown, because whoever asks may not see them.
 	Hidden int `json:"hidden,omitempty"`
 }
 
@@ -49,7 +50,7 @@ type Row struct {
 	OldestOpen float64 `json:"oldestOpenSeconds"`
 }
 
-// Times are percentiles, in seconds.
+// Times are percentiles, in seconds: the smallest that so many are not above. Of more than 512 they may be off by one part in 128.
 type Times struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50"`
@@ -67,7 +68,8 @@ type Voices struct {
 	ToDecide Times `json:"toDecide"`
 	Reading  Times `json:"reading"`
 	// Blind is how many were said without looking, TooFast how many faster than anybody reads, Burst the most within a minute. Together they are what
-	// rubber-stamping looks like; none of them alone proves it.
+	// rubber-stamping looks like; none of them alone proves it. Of more than 16384 words, Burst is the most within two half minutes of the clock,
+	// which is never more, and half of it at least unless somebody has words in more than 32768 different half minutes (a channel: a million).
 	Blind   int     `json:"blind"`
 	TooFast float64 `json:"tooFastPercent"`
 	Burst   int     `json:"mostInAMinute"`
@@ -107,23 +109,53 @@ type Query struct {
 	Person string
 }
 
-// Collector takes facts, one after the other, and makes a report of them.
+// Collector takes facts, one after the other and in any order, and makes a report of them. It keeps numbers and no facts: its memory goes by how
+// many different names there are, not by how many requests.
 type Collector struct {
-	query    Query
-	now      time.Time
-	requests []RequestFacts
-	votes    []VoteFacts
+	query  Query
+	now    time.Time
+	limits limits
+
+	all                   rowCount
+	kinds, rules, actions tally[rowCount]
+	channels, people      tally[voiceCount]
+	subjects              map[subject]*history
+	words, deciders       int
 }
 
+// limits are how much a collector keeps.
+type limits struct {
+	names    int // rows of a kind
+	channels int
+	exact    int // durations that are kept one by one
+	words    int // times of words that are kept one by one
+	halves   int // half minutes in which somebody said something
+	deciders int // all in all, of what may be proposed
+}
+
+// usual is what a report over years may take. The texts at [Report], [Times] and [Voices] say these numbers.
+var usual = limits{names: 5000, channels: 64, exact: 512, words: 16384, halves: 32768, deciders: 100_000}
+
+// channelHalves is how many times as many half minutes a channel has as a person: a year has a million.
+const channelHalves = 32
+
 // NewCollector makes a collector for what is asked for; now is when open requests are looked at.
-func NewCollector(query Query, now time.Time) *Collector {
+func NewCollector(query Query, now time.Time) *Collector { return newCollector(query, now, usual) }
+
+func newCollector(query Query, now time.Time, l limits) *Collector {
 	if query.Until.IsZero() {
 		query.Until = now
 	}
 	if query.Zone == nil {
 		query.Zone = time.UTC
 	}
-	return &Collector{query: query, now: now}
+	row := func() *rowCount { return newRowCount(l) }
+	return &Collector{
+		query: query, now: now, limits: l, all: *row(), subjects: make(map[subject]*history),
+		kinds: newTally(l.names, row), rules: newTally(l.names, row), actions: newTally(l.names, row),
+		channels: newTally(l.channels, func() *voiceCount { return newVoiceCount(l, l.halves*channelHalves) }),
+		people:   newTally(l.names, func() *voiceCount { return newVoiceCount(l, l.halves) }, query.Person),
+	}
 }
 
 func (c *Collector) within(created int64) bool {
@@ -132,179 +164,41 @@ func (c *Collector) within(created int64) bool {
 
 // Request takes a request.
 func (c *Collector) Request(r RequestFacts) {
-	if c.within(r.Created) {
-		c.requests = append(c.requests, r)
+	if !c.within(r.Created) {
+		return
 	}
+	now := c.now.UnixMilli()
+	c.all.take(r, now)
+	c.kinds.take(r.Kind, func(row *rowCount) { row.take(r, now) })
+	c.rules.take(r.Rule, func(row *rowCount) { row.take(r, now) })
+	c.actions.take(r.Action, func(row *rowCount) { row.take(r, now) })
+	c.consider(r)
 }
 
 // Vote takes somebody's word.
 func (c *Collector) Vote(v VoteFacts) {
-	if c.within(v.Created) {
-		c.votes = append(c.votes, v)
+	if !c.within(v.Created) {
+		return
 	}
+	c.words++
+	late := outOfHours(time.UnixMilli(v.At).In(c.query.Zone))
+	c.channels.take(channel(v.Via), func(to *voiceCount) { to.take(v, late) })
+	c.people.take(v.Actor, func(to *voiceCount) { to.take(v, late) })
 }
 
 // Report is what has been collected.
 func (c *Collector) Report() Report {
-	report := Report{Since: c.query.Since.UTC(), Until: c.query.Until.UTC()}
-	report.All = c.row("", c.requests)
-	report.ByKind = c.rows(func(r RequestFacts) string { return r.Kind })
-	report.ByRule = c.rows(func(r RequestFacts) string { return r.Rule })
-	report.ByAction = c.rows(func(r RequestFacts) string { return r.Action })
-	report.Channels = c.voices(func(v VoteFacts) string { return channel(v.Via) })
-	report.People = c.voices(func(v VoteFacts) string { return v.Actor })
-	report.Proposals = c.proposals(report.People)
+	voice := func(name string, v *voiceCount) Voices { return v.voices(name, c.words) }
+	report := Report{
+		Since: c.query.Since.UTC(), Until: c.query.Until.UTC(), All: c.all.row(""),
+		ByKind: rows(c.kinds, rowOf), ByRule: rows(c.rules, rowOf), ByAction: rows(c.actions, rowOf),
+		Channels: rows(c.channels, voice), People: rows(c.people, voice),
+	}
+	report.Proposals = c.proposals()
 	if c.query.Person != "" {
 		all := len(report.People)
 		report.People = slices.DeleteFunc(report.People, func(v Voices) bool { return v.Name != c.query.Person })
 		report.Hidden = all - len(report.People)
 	}
 	return report
-}
-
-// channel is how a word came, without how its giver signed in.
-func channel(via string) string {
-	name, _, _ := strings.Cut(via, " ")
-	return cmp.Or(name, "direct")
-}
-
-// grouped puts things with the same name together, in the order of the names. What has no name is left out.
-func grouped[T any](all []T, name func(T) string) (names []string, groups map[string][]T) {
-	groups = make(map[string][]T)
-	for _, one := range all {
-		if n := name(one); n != "" {
-			groups[n] = append(groups[n], one)
-		}
-	}
-	return slices.Sorted(maps.Keys(groups)), groups
-}
-
-func (c *Collector) rows(name func(RequestFacts) string) []Row {
-	names, groups := grouped(c.requests, name)
-	rows := make([]Row, 0, len(names))
-	for _, n := range names {
-		rows = append(rows, c.row(n, groups[n]))
-	}
-	return rows
-}
-
-func (c *Collector) row(name string, requests []RequestFacts) Row {
-	row := Row{Name: name, Requests: len(requests)}
-	var toView, toDecide []int64
-	for _, r := range requests {
-		row.count(r)
-		if r.Viewed > 0 {
-			toView = append(toView, r.Viewed-r.Created)
-		}
-		end := r.Decided
-		if end == 0 {
-			end = c.now.UnixMilli()
-			row.OldestOpen = max(row.OldestOpen, seconds(end-r.Created))
-		} else if r.Outcome == "approve" || r.Outcome == "reject" || r.Outcome == "answer" {
-			toDecide = append(toDecide, end-r.Created)
-		}
-		row.Waited += seconds(end-r.Created) / 3600
-	}
-	row.ToView, row.ToDecide = times(toView), times(toDecide)
-	return row
-}
-
-func (row *Row) count(r RequestFacts) {
-	switch r.Outcome {
-	case "":
-		row.Open++
-	case "approve":
-		row.Approved++
-		row.Edited += r.Edited
-	case "reject":
-		row.Rejected++
-	case "answer":
-		row.Answered++
-	case "expire":
-		row.Expired++
-	case "escape":
-		row.Escaped++
-	case "withdraw":
-		row.Withdrawn++
-	}
-	row.Asked += min(r.Asked, 1)
-	row.Paged += min(r.Paged, 1)
-}
-
-func seconds(millis int64) float64 { return float64(millis) / 1000 }
-
-// times are the percentiles of durations in milliseconds: the smallest that so many are not above.
-func times(millis []int64) Times {
-	slices.Sort(millis)
-	at := func(percent int) float64 {
-		if len(millis) == 0 {
-			return 0
-		}
-		return seconds(millis[max(0, (len(millis)*percent+99)/100-1)])
-	}
-	return Times{N: len(millis), P50: at(50), P90: at(90), P99: at(99)}
-}
-
-func (c *Collector) voices(name func(VoteFacts) string) []Voices {
-	names, groups := grouped(c.votes, name)
-	all := make([]Voices, 0, len(names))
-	for _, n := range names {
-		all = append(all, c.voice(n, groups[n]))
-	}
-	return all
-}
-
-func (c *Collector) voice(name string, votes []VoteFacts) Voices {
-	v := Voices{Name: name, Words: len(votes), Share: percent(len(votes), len(c.votes))}
-	var toDecide, reading []int64
-	yes, fast, late := 0, 0, 0
-	for _, vote := range votes {
-		toDecide = append(toDecide, vote.At-vote.Created)
-		if vote.Verb != "reject" {
-			yes++
-		}
-		if vote.Viewed == 0 {
-			v.Blind++
-		} else if read := vote.At - vote.Viewed; read >= 0 {
-			reading = append(reading, read)
-			if read < int64(vote.Words)*60_000/readingSpeed {
-				fast++
-			}
-		}
-		if outOfHours(time.UnixMilli(vote.At).In(c.query.Zone)) {
-			late++
-		}
-	}
-	v.Yes, v.TooFast, v.OutOfHours = percent(yes, len(votes)), percent(fast, len(votes)), percent(late, len(votes))
-	v.ToDecide, v.Reading, v.Burst = times(toDecide), times(reading), burst(votes)
-	v.Suspect = v.Words >= manyWords && v.Yes >= suspectYes && v.TooFast >= suspectFast
-	return v
-}
-
-func percent(n, of int) float64 {
-	if of == 0 {
-		return 0
-	}
-	return 100 * float64(n) / float64(of)
-}
-
-func outOfHours(at time.Time) bool {
-	return at.Hour() < 7 || at.Hour() >= 20 || at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
-}
-
-// burst is how many words there were within a minute at most.
-func burst(votes []VoteFacts) (most int) {
-	at := make([]int64, 0, len(votes))
-	for _, v := range votes {
-		at = append(at, v.At)
-	}
-	slices.Sort(at)
-	first := 0
-	for i := range at {
-		for at[i]-at[first] > 60_000 {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return most
 }

@@ -64,7 +64,7 @@ func voteFacts(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteFa
 	return f
 }
 
-// Analytics answers what came of the requests of an account.
+// Analytics answers what came of the requests of an account. It reads all of them, page by page, and keeps what is counted of them.
 func (e *Executor) Analytics(ctx context.Context, account string, query analytics.Query) (analytics.Report, error) {
 	now, err := e.store.Now(ctx)
 	if err != nil {
@@ -80,9 +80,9 @@ func (e *Executor) Analytics(ctx context.Context, account string, query analytic
 	return c.Report(), nil
 }
 
-// each hands the facts of all papers of a kind to a function.
+// each hands the facts of all papers of a kind to a function. Papers come with their bodies, which may be long: a page is not too many of them.
 func each[T any](ctx context.Context, s store.Store, account string, kind store.PaperKind, take func(T)) error {
-	const page = 1000
+	const page = 250
 	for after := ""; ; {
 		papers, err := s.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: page})
 		if err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -66,19 +68,55 @@ func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainO
 
 type replayInput struct{ Body api.ReplayPolicy }
 
+// What a replay may cost. Whoever sends the rules says how much work there is for each ruling, so it is done for one caller at a time.
+const (
+	replayRules    = 1000        // how many rules there may be
+	replayPatience = time.Minute // how long it may take
+	mistakesTold   = 20          // how many mistakes in the rules are told
+	mistakeBytes   = 500         // how much of each
+)
+
 // replayPolicy judges the past by rules that somebody thinks of. Nothing is done, and nothing of an action's arguments is told.
 func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.Past }, error) {
+	if !s.replaying.TryLock() {
+		return nil, busy("the past is being judged for somebody else")
+	}
+	defer s.replaying.Unlock()
 	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{})
 	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
-		return nil, problem("bad_request", "%v", broken)
+		return nil, problem("bad_request", "%s", mistakes(broken))
 	}
 	if err != nil {
 		return nil, err
 	}
+	if n := len(candidate.Rules()); n > replayRules {
+		return nil, problem("bad_request", "there are %d rules; %d can be replayed", n, replayRules)
+	}
 	since := time.Now().Add(-time.Duration(in.Body.Seconds) * time.Second)
-	past, err := s.config.Executor.Replay(ctx, who(ctx).Account, candidate, since)
+	limited, end := context.WithTimeout(ctx, replayPatience)
+	defer end()
+	past, err := s.config.Executor.Replay(limited, who(ctx).Account, candidate, since)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return nil, problem("bad_request", "it takes longer than %v: look back less far, or ask with fewer rules", replayPatience)
+	}
 	if err != nil {
 		return nil, explain(err)
 	}
 	return &struct{ Body replay.Past }{past}, nil
+}
+
+// mistakes says why rules were not loaded, as far as somebody would read it.
+func mistakes(broken *policy.LoadError) string {
+	text := "policy: not loaded:"
+	for _, p := range broken.Problems[:min(len(broken.Problems), mistakesTold)] {
+		line := p.String()
+		if len(line) > mistakeBytes {
+			line = strings.ToValidUTF8(line[:mistakeBytes], "") + "…"
+		}
+		text += "\n" + line
+	}
+	if more := len(broken.Problems) - mistakesTold; more > 0 {
+		text += fmt.Sprintf("\nand %d more", more)
+	}
+	return text
 }

@@ -87,14 +87,34 @@ func (s *Server) room(ctx context.Context, account string) (more int, err error)
 	if open >= s.config.Limits.Open {
 		return 0, full("too_many_open", "open", "%d questions are open; %d are allowed", open, s.config.Limits.Open)
 	}
-	runs, err := s.config.Executor.List(ctx, account, store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: min(s.config.Limits.Runs, maxPage)})
+	runs, err := s.underWay(ctx, account)
 	if err != nil {
 		return 0, explain(err)
 	}
-	if len(runs) >= s.config.Limits.Runs {
-		return 0, full("too_many_runs", "runs", "%d runs are under way; %d are allowed", len(runs), s.config.Limits.Runs)
+	if runs >= s.config.Limits.Runs {
+		return 0, full("too_many_runs", "runs", "%d runs are under way; %d are allowed", runs, s.config.Limits.Runs)
 	}
-	return min(s.config.Limits.Open-open, s.config.Limits.Runs-len(runs)), nil
+	return min(s.config.Limits.Open-open, s.config.Limits.Runs-runs), nil
+}
+
+// underWay counts the runs of an account that are ready or running, but no further than to the limit: page by page, because a store lists no more at
+// once.
+func (s *Server) underWay(ctx context.Context, account string) (count int, err error) {
+	filter := store.Filter{Status: []store.Status{store.Ready, store.Running}}
+	for count < s.config.Limits.Runs {
+		filter.Limit = min(s.config.Limits.Runs-count, maxPage)
+		runs, err := s.config.Executor.List(ctx, account, filter)
+		if err != nil {
+			return 0, err
+		}
+		count += len(runs)
+		if len(runs) < filter.Limit {
+			break
+		}
+		last := runs[len(runs)-1]
+		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
+	}
+	return count, nil
 }
 
 // full is the refusal of what there is no room for now.

@@ -59,3 +59,21 @@ func TestRoom_EndsWhereTheLimitIs(t *testing.T) {
 		t.Errorf("another account: %+v", got)
 	}
 }
+
+// A store lists a thousand runs at once. A limit beyond that is one nevertheless.
+func TestRoom_RunsAreLimitedBeyondOnePage(t *testing.T) {
+	const limit = 1100
+	s, release := heldWith(t, func(c *server.Config) { c.Limits.Runs = limit })
+	defer release()
+	start := func(n int) answer {
+		return s.chat("agent@acme", strings.Replace(startHeld, "held/1", fmt.Sprint("held/", n), 1), "Prefer", "respond-async")
+	}
+	for n := range limit {
+		if got := start(n); got.status != 202 {
+			t.Fatalf("%d of %d: %+v", n+1, limit, got)
+		}
+	}
+	if got := start(limit); got.status != 429 || got.field("code") != "too_many_runs" {
+		t.Errorf("one more: %+v", got)
+	}
+}

@@ -61,6 +61,8 @@ type Server struct {
 	routes  []string
 	// comparing is held while the books of an account are compared.
 	comparing sync.Mutex
+	// replaying is held while the past is judged by other rules.
+	replaying sync.Mutex
 }
 
 // New makes a server.

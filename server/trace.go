@@ -11,6 +11,9 @@ import (
 
 // traced draws a request, as a part of the caller's trace if it has one. Paths may hold what callers chose, so the pattern of the route stands
 // for them.
+//
+// The span of a stream is that of its opening, and says so: it ends when the operation is left, and fermata.stream is true. A stream stays open for
+// hours; its span would not be seen until then, would be lost with the process, and would cost each of many streams its memory.
 func (s *Server) traced(next http.Handler) http.Handler {
 	if s.config.Tracer == nil {
 		return next
@@ -18,16 +21,31 @@ func (s *Server) traced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		ctx, span := s.config.Tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", r.Method)))
-		defer span.End()
-		r = r.WithContext(ctx)
-		next.ServeHTTP(w, r)
+		inner, served := r.WithContext(ctx), false
+		defer func() {
+			r.Pattern = inner.Pattern // the mux has written it into the copy; the frame counts and logs by it
+			traceAnswer(span, inner, w, served)
+		}()
+		next.ServeHTTP(w, inner)
+		served = true
+	})
+}
+
+// traceAnswer says in the span of a request what became of it, and ends it. What was not served to its end panicked: the frame answers after this.
+func traceAnswer(span trace.Span, r *http.Request, w http.ResponseWriter, served bool) {
+	if r.Pattern != "" { // else no route was looked for yet, and the method stands for it
 		span.SetName(r.Pattern)
 		span.SetAttributes(attribute.String("http.route", r.Pattern))
-		if seen, ok := w.(*seenWriter); ok && seen.status > 0 {
-			span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
-			if seen.status >= http.StatusInternalServerError {
-				span.SetStatus(codes.Error, "")
-			}
-		}
-	})
+	}
+	seen, ok := w.(*seenWriter)
+	if ok && seen.status > 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
+	}
+	if ok && seen.rest != nil {
+		span.SetAttributes(attribute.Bool("fermata.stream", true))
+	}
+	if !served || ok && seen.status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
 }

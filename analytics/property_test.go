@@ -1,0 +1,151 @@
+package analytics
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// little is so little that whatever is kept one by one soon is not.
+var little = limits{names: 3, channels: 2, exact: 40, words: 30, halves: 1 << 20, deciders: 1 << 20}
+
+// A report that keeps no facts says what one says that keeps all of them: the same where there is little to count, and nearly the same where there is
+// more than is kept one by one.
+func TestProperty_CountingOnTheWaySaysWhatCountingAtTheEndDoes(t *testing.T) {
+	proposed, folded, crowded := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		l := rapid.SampledFrom([]limits{usual, little}).Draw(t, "limits")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		story := story{
+			Rand: random, people: rapid.IntRange(1, 5).Draw(t, "people"), tools: rapid.IntRange(1, 5).Draw(t, "tools"), hasty: rapid.IntRange(0, 100).Draw(t, "hasty percent"),
+			spoiled: rapid.IntRange(0, 3).Draw(t, "spoiled percent"), days: rapid.SampledFrom([]int{1, 30}).Draw(t, "days"),
+		}
+		query := Query{Since: start, Until: start.Add(240 * time.Hour), Zone: time.FixedZone("there", -5*3600), Person: rapid.SampledFrom([]string{"", "p1"}).Draw(t, "who asks")}
+		now := start.Add(250 * time.Hour)
+		c, w := newCollector(query, now, l), twin{query: query, now: now, limits: l}
+		for range rapid.IntRange(0, 700).Draw(t, "facts") {
+			r, v := story.fact()
+			c.Request(r)
+			w.requests = append(w.requests, r)
+			if random.IntN(10) > 0 {
+				c.Vote(v)
+				w.votes = append(w.votes, v)
+			}
+		}
+		got, want := c.Report(), w.report()
+		if again := c.Report(); !reflect.DeepEqual(got, again) {
+			t.Fatalf("asked twice:\n%+v\n%+v", got, again)
+		}
+		proposed += len(want.Proposals)
+		if l == little && got.All.ToDecide.N > l.exact {
+			folded++
+		}
+		if slices.ContainsFunc(got.ByAction, func(r Row) bool { return r.Name == others }) {
+			crowded++
+		}
+		near(t, l, &got, &want)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+	})
+	if proposed == 0 || folded == 0 || crowded == 0 {
+		t.Errorf("the stories are too dull: %d proposals, %d spreads, %d crowds", proposed, folded, crowded)
+	}
+}
+
+var start = time.Date(2026, 11, 9, 10, 0, 0, 0, time.UTC)
+
+// story makes up decisions.
+type story struct {
+	*rand.Rand
+	people, tools, hasty, spoiled, days int
+}
+
+func (s story) often(percent int) bool { return s.IntN(100) < percent }
+
+func (s story) fact() (RequestFacts, VoteFacts) {
+	at := start.Add(time.Duration(s.Int64N(int64(s.days) * int64(24*time.Hour)))).UnixMilli()
+	tool := s.IntN(s.tools)
+	r := RequestFacts{
+		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rule: fmt.Sprint("r", tool/2), By: fmt.Sprint("p", s.IntN(s.people)), Words: 50,
+		Created: at, Outcome: "approve", Decided: at + s.about(1000) - 50, // clocks may have been set
+	}
+	if s.often(90) {
+		r.Viewed = at + s.about(500)
+	}
+	if s.often(s.spoiled) {
+		switch s.IntN(9) {
+		case 0:
+			r.Outcome, r.Decided, r.By = "", 0, ""
+		case 1:
+			r.Edited = 1
+		case 2:
+			r.Asked = 2
+		case 3:
+			r.Paged = 3
+		case 4:
+			r.Action, r.Rule = "", ""
+		default:
+			r.Outcome = []string{"reject", "answer", "expire", "escape", "withdraw"}[s.IntN(5)]
+		}
+	}
+	v := VoteFacts{Actor: r.By, Verb: "approve", Via: []string{"", "slack", "http/oidc amr=otp", "mcp"}[s.IntN(4)], Words: r.Words, Created: at, Viewed: r.Viewed, At: at + s.about(60)}
+	if r.Outcome == "reject" {
+		v.Verb = r.Outcome
+	}
+	if s.often(s.hasty) && r.By == "p0" {
+		v.At = max(at, v.Viewed+1)
+	}
+	if s.often(30) { // many at the same time
+		v.At = start.UnixMilli() + s.Int64N(100_000)
+		v.Created = v.At - 5
+	}
+	return r, v
+}
+
+// about is a duration that is mostly around so many seconds, and now and then much longer.
+func (s story) about(seconds float64) int64 { return int64(s.ExpFloat64() * seconds * 1000) }
+
+// near makes two reports the same where they may differ, if they differ by no more than that.
+func near(t *rapid.T, l limits, got, want *Report) {
+	nearTimes := func(name string, got *Times, want Times) {
+		if got.N != want.N {
+			t.Fatalf("%s: %+v, want %+v", name, *got, want)
+		}
+		for _, p := range []struct {
+			got  *float64
+			want float64
+		}{{&got.P50, want.P50}, {&got.P90, want.P90}, {&got.P99, want.P99}} {
+			if got.N > l.exact && abs(*p.got-p.want) <= abs(p.want)/128+0.0005 {
+				*p.got = p.want
+			}
+		}
+	}
+	nearRow := func(got *Row, want Row) {
+		nearTimes(got.Name, &got.ToView, want.ToView)
+		nearTimes(got.Name, &got.ToDecide, want.ToDecide)
+	}
+	nearRow(&got.All, want.All)
+	for _, rows := range [][2][]Row{{got.ByKind, want.ByKind}, {got.ByRule, want.ByRule}, {got.ByAction, want.ByAction}} {
+		for i := range min(len(rows[0]), len(rows[1])) {
+			nearRow(&rows[0][i], rows[1][i])
+		}
+	}
+	for _, rows := range [][2][]Voices{{got.Channels, want.Channels}, {got.People, want.People}} {
+		for i := range min(len(rows[0]), len(rows[1])) {
+			got, want := &rows[0][i], rows[1][i]
+			nearTimes(got.Name, &got.ToDecide, want.ToDecide)
+			nearTimes(got.Name, &got.Reading, want.Reading)
+			if got.Words > l.words && got.Burst <= want.Burst && 2*got.Burst >= want.Burst {
+				got.Burst = want.Burst
+			}
+		}
+	}
+}
+
+func abs(x float64) float64 { return max(x, -x) }

@@ -141,6 +141,8 @@ type effectEntry struct {
 	Error   string          `json:"error,omitempty"`
 	NotDone bool            `json:"notDone,omitempty"`
 	Receipt json.RawMessage `json:"receipt,omitempty"`
+	// Untold says that the ledger could not be told how it ended. Whoever comes back to it tells it.
+	Untold bool `json:"untold,omitempty"`
 }
 
 type effect[T, R any] struct {
@@ -171,6 +173,11 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 		return e.perform(ctx, 1)
 	case entry.Digest != e.approved.digest:
 		return none, fmt.Errorf("%w: %s was begun with other arguments", ErrNotApproved, e.approved.action)
+	}
+	if err := e.tell(ctx, entry); err != nil {
+		return none, err
+	}
+	switch {
 	case entry.State == effectDone:
 		return e.receipt(entry.Receipt)
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
@@ -192,7 +199,7 @@ func (e *effect[T, R]) ledger() Ledger {
 
 func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 	a := &e.approved
-	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key}
+	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key, Repeatable: e.config.idempotent}
 	if a.asked == "" {
 		intent.Interrupt = a.id
 		intent.Allowed = &Allowed{Address: a.place, By: a.by, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
@@ -299,7 +306,19 @@ func (e *effect[T, R]) end(ctx context.Context, entry *effectEntry, state Ledger
 	if ledger := e.ledger(); ledger != nil {
 		err = ledger.End(ctx, e.intent(entry), LedgerLine{State: state, Receipt: entry.Receipt, Error: entry.Error})
 	}
+	entry.Untold = err != nil
 	return errors.Join(err, e.write(ctx, *entry))
+}
+
+// tell makes up for an end that the ledger could not be told.
+func (e *effect[T, R]) tell(ctx context.Context, entry *effectEntry) error {
+	switch {
+	case !entry.Untold:
+		return nil
+	case entry.State == effectDone:
+		return e.end(ctx, entry, EffectSucceeded)
+	}
+	return e.end(ctx, entry, EffectFailed)
 }
 
 func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {

@@ -24,6 +24,8 @@ type Intent struct {
 	Try       int
 	// Digest names the action with its arguments, Key is what the target knows the effect by.
 	Digest, Key string
+	// Repeatable says that the target ignores a second call with the same key.
+	Repeatable bool
 	// Allowed is set if a policy allowed it and nobody was asked. Then Interrupt is an id that no question has.
 	Allowed *Allowed
 }

@@ -159,9 +159,11 @@ type (
 		Number int    `json:"number"`
 		Action Action `json:"action"`
 		Key    string `json:"key"`
-		Fence  int64  `json:"fence,omitempty"`
-		Ruling Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it and nobody was asked
-		Trace  Trace  `json:"trace,omitzero"`
+		// Repeatable says that the target ignores a second call with the same key.
+		Repeatable bool   `json:"repeatable,omitempty"`
+		Fence      int64  `json:"fence,omitempty"`
+		Ruling     Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it and nobody was asked
+		Trace      Trace  `json:"trace,omitzero"`
 	}
 
 	// EffectEnded is the receipt.

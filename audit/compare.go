@@ -21,15 +21,11 @@ func (r *reconciler) compare(id string, k *known) {
 	if k.settled != nil {
 		f.Seq = k.settled.Seq
 	}
-	succeeded := 0
 	for _, e := range k.effects {
 		r.compareEffect(f, k, e)
-		if e.State == Succeeded {
-			succeeded++
-		}
 	}
-	if succeeded > 1 {
-		r.say(f, Page, RanTwice, "%s was approved once, and done %d times.", id, succeeded)
+	if times := k.done(); times > 1 {
+		r.say(f, Page, RanTwice, "%s was approved once, and done %d times.", id, times)
 	}
 	for number, intent := range k.intents {
 		if !k.begun(number) {
@@ -53,6 +49,24 @@ func (k *known) begun(number int) bool {
 		}
 	}
 	return false
+}
+
+// done counts how often it was done. Calls with one key of a target that ignores the second one are one effect, however many of them went well; that it
+// does, the intent of each of them says.
+func (k *known) done() int {
+	times, keys := 0, make(map[string]bool)
+	for _, e := range k.effects {
+		if e.State != Succeeded {
+			continue
+		}
+		intent, _ := k.intents[e.Number].Body.(EffectBegun)
+		if intent.Repeatable && e.Key != "" {
+			keys[e.Key] = true
+		} else {
+			times++
+		}
+	}
+	return times + len(keys)
 }
 
 // allowed returns what a rule allowed, if nobody was asked: the intent says it.

@@ -31,7 +31,9 @@ type EffectLine struct {
 	Run, Interrupt string
 	Number         int
 	// Digest is the plain one of the action with its arguments.
-	Digest       string
+	Digest string
+	// Key is what its target knows it by.
+	Key          string
 	State        EffectState
 	Begun, Ended time.Time
 }

@@ -26,7 +26,7 @@ func inOrder() *history {
 	args := audit.NewPayload([]byte("digest of pay(100)"))
 	action := audit.Action{Name: "pay", Args: args.Digest()}
 	h := &history{
-		effects:    []audit.EffectLine{{Run: "run_1", Interrupt: "int_1", Number: 1, Digest: "digest of pay(100)", State: audit.Succeeded, Begun: noon.Add(time.Minute)}},
+		effects:    []audit.EffectLine{{Run: "run_1", Interrupt: "int_1", Number: 1, Digest: "digest of pay(100)", Key: "eff_1", State: audit.Succeeded, Begun: noon.Add(time.Minute)}},
 		interrupts: []audit.InterruptLine{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, Applied: true, Over: true}},
 		clicks:     []audit.ClickLine{{Key: "click_1", Surface: "slack", At: noon}},
 		payloads:   map[string]audit.Payload{args.ID: {ID: args.ID, Salt: args.Salt}},
@@ -58,6 +58,19 @@ func (h *history) byRule() {
 	intent := h.records[0].Body.(audit.EffectBegun)
 	intent.Ruling = audit.Ruling{Rules: []string{"small"}}
 	h.records[0].Body = intent
+}
+
+// again has the effect succeed a second time.
+func (h *history) again(key string, repeatable bool) {
+	second := h.effects[0]
+	second.Number, second.Key = 2, key
+	h.effects = append(h.effects, second)
+	intent := h.records[1].Body.(audit.EffectBegun)
+	intent.Repeatable = repeatable
+	h.records[1].Body = intent
+	intent.Number, intent.Key = 2, key
+	h.add(noon.Add(time.Hour), self, intent)
+	h.add(noon.Add(time.Hour), self, audit.EffectEnded{Number: 2, State: audit.Succeeded})
 }
 
 func (h *history) decide(change func(*audit.Decided)) {
@@ -130,15 +143,12 @@ func TestReconcile_Findings(t *testing.T) {
 			[]want{{audit.Page, audit.DigestsDiffer, "the record itself says so"}}},
 		"the payload is erased": {func(h *history) { clear(h.payloads) },
 			[]want{{audit.Info, audit.DigestGone, "erased"}}},
-		"done twice": {func(h *history) {
-			second := h.effects[0]
-			second.Number = 2
-			h.effects = append(h.effects, second)
-			begun := h.records[1].Body.(audit.EffectBegun)
-			begun.Number = 2
-			h.add(noon.Add(time.Hour), self, begun)
-			h.add(noon.Add(time.Hour), self, audit.EffectEnded{Number: 2, State: audit.Succeeded})
-		},
+		"done twice": {func(h *history) { h.again("eff_1", false) },
+			[]want{{audit.Page, audit.RanTwice, "approved once, and done 2 times"}}},
+		"repeated under its key, which the target knows": {func(h *history) { h.again("eff_1", true) }, nil},
+		"repeated under another key, although the target knows keys": {func(h *history) { h.again("eff_2", true) },
+			[]want{{audit.Page, audit.RanTwice, "approved once, and done 2 times"}}},
+		"repeated under no key": {func(h *history) { h.effects[0].Key = ""; h.again("", true) },
 			[]want{{audit.Page, audit.RanTwice, "approved once, and done 2 times"}}},
 		"intent not on record (I12)": {func(h *history) { h.drop("effect.begun") },
 			[]want{{audit.Page, audit.IntentNotRecorded, "does not say that it was begun"}}},

@@ -67,7 +67,7 @@ func bodies() []audit.Body {
 		audit.GrantMade{Grant: "grt_1", Scope: digest("pay_scope", "the scope"), Rule: "bulk-delete", Until: at(600), Uses: 3},
 		audit.GrantUsed{Grant: "grt_1", Action: action, Ruling: ruling},
 		audit.GrantRevoked{Grant: "grt_1", Why: "policy_changed"},
-		audit.EffectBegun{Number: 1, Action: action, Key: "eff_1", Fence: 7, Ruling: ruling, Trace: trace},
+		audit.EffectBegun{Number: 1, Action: action, Key: "eff_1", Repeatable: true, Fence: 7, Ruling: ruling, Trace: trace},
 		audit.EffectEnded{Number: 1, State: audit.Failed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
 		audit.RunStarted{Provider: "inproc", Generation: 2, Input: digest("pay_input", "in")},
 		audit.RunEnded{Status: "completed", Outcome: digest("pay_outcome", "out")},

@@ -3,13 +3,10 @@ package executor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
@@ -50,7 +47,11 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 	if err != nil {
 		return desk.Request{}, err
 	}
-	change, err := desk.Apply(known.Request, act, e.env(c.now))
+	env, err := e.envFor(ctx, c, known)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	change, err := desk.Apply(known.Request, act, env)
 	if err != nil || !change.Changed() {
 		return known.Request, err
 	}
@@ -206,38 +207,3 @@ const (
 	putOff        = 5 * time.Minute
 	putOffBriefly = 5 * time.Second
 )
-
-// lapse is what is written beside an interrupt that expires; or that would, and is put off because of an outage.
-func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, outages []outage) store.Beside {
-	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
-	if paper == nil {
-		return c.Beside
-	}
-	var facts analytics.RequestFacts
-	if json.Unmarshal(paper.Facts, &facts) == nil {
-		c.run.Provider, c.run.Graph, _ = strings.Cut(facts.Graph, ":")
-	}
-	known, err := e.readRequest(*paper)
-	var changes []desk.Change
-	if err == nil {
-		changes, err = e.spare(known.Request, outages, now)
-	}
-	if err == nil && changes != nil {
-		c.now = now
-		err = e.fileAll(c, changes, known.revision)
-	} else if err == nil {
-		if known.Deadline.After(c.now) {
-			c.now = known.Deadline
-		}
-		var change desk.Change
-		change, err = desk.Apply(known.Request, desk.Tick{}, e.env(c.now))
-		if err == nil && change.Changed() {
-			err = e.file(c, change, known.revision)
-		}
-	}
-	if err != nil {
-		e.config.Log.Error("a request expires that cannot be read", "request", i.ID, "err", err)
-		return store.Beside{}
-	}
-	return c.Beside
-}

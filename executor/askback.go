@@ -23,6 +23,7 @@ const (
 	explainLease   = 3 * time.Minute  // after which another process asks it
 	explainTries   = 8                // how often it is asked
 	explainPause   = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
+	explainAtOnce  = 32               // how many questions a process has runs think about at the same time
 )
 
 // theRun answers for a run.
@@ -60,7 +61,11 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 // explain has runs answer what people asked them. Each question is claimed by its revision, so that of several processes one asks. The answer
 // comes when it comes, and holds up nobody.
 func (e *Executor) explain() error {
-	due, err := e.store.Due(e.life, backPaper, atOnce)
+	room := explainAtOnce - int(e.explaining.Load())
+	if room <= 0 {
+		return nil // there may be a model behind each: the others have to wait
+	}
+	due, err := e.store.Due(e.life, backPaper, room)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -81,7 +86,11 @@ func (e *Executor) explain() error {
 			err = errors.Join(err, failure)
 		default:
 			paper.Revision++
-			e.work.Go(func() { e.explainOne(paper, back, now) })
+			e.explaining.Add(1)
+			e.work.Go(func() {
+				defer e.explaining.Add(-1)
+				e.explainOne(paper, back, now)
+			})
 		}
 	}
 	return err
@@ -89,6 +98,7 @@ func (e *Executor) explain() error {
 
 // explainOne asks a run one thing, and notes what became of it.
 func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) {
+	begun := time.Now()
 	ctx, cancel := context.WithTimeout(e.life, explainTimeout)
 	defer cancel()
 	err := e.answerBack(ctx, paper.Account, back)
@@ -100,7 +110,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 		next = now // this process stops, and another one asks
 	default:
 		if back.Result = failedToTell; back.Tries < explainTries && !errors.Is(err, provider.ErrGiveUp) {
-			next = now.Add(pauseAfter(err, back.Tries))
+			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
 		// What went wrong may hold what the run works on, so it is not repeated.
 		e.config.Log.Warn("a run did not answer what it was asked", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())

@@ -109,7 +109,9 @@ func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) err
 	}
 	for _, f := range found {
 		pass.Findings[f.Code]++
-		if e.findings.isNew(account, f) && f.Severity != audit.Info {
+	}
+	for _, f := range e.findings.news(account, found) {
+		if f.Severity != audit.Info {
 			e.config.Log.Error("the books do not agree", "account", account, "finding", f.Code, "severity", f.Severity, "run", f.Run, "request", f.Interrupt, "record", f.Seq)
 		}
 	}
@@ -147,24 +149,28 @@ func (e *Executor) against(ctx context.Context, account string) (against audit.A
 	return against, err
 }
 
-// toldFindings remembers which findings this process has told. One process does a chore, so nobody else looks at it.
-type toldFindings struct{ told map[toldFinding]bool }
-
-type toldFinding struct {
-	account string
-	audit.Finding
+// toldFindings remembers, by account, which findings this process has told. One process does a chore, so nobody else looks at it.
+type toldFindings struct {
+	told map[string]map[audit.Finding]bool
 }
 
-func (t *toldFindings) isNew(account string, f audit.Finding) bool {
-	key := toldFinding{account, f}
-	if t.told[key] {
-		return false
+// news are the findings that the last check had not. What is found no longer is not remembered: this grows with what is wrong, and not with time.
+func (t *toldFindings) news(account string, found []audit.Finding) (news []audit.Finding) {
+	now := make(map[audit.Finding]bool)
+	for _, f := range found {
+		key := f
+		key.Text = "" // it may be said in other words
+		if now[key] = true; !t.told[account][key] {
+			news = append(news, f)
+		}
 	}
 	if t.told == nil {
-		t.told = make(map[toldFinding]bool)
+		t.told = make(map[string]map[audit.Finding]bool)
 	}
-	t.told[key] = true
-	return true
+	if t.told[account] = now; len(now) == 0 {
+		delete(t.told, account)
+	}
+	return news
 }
 
 // Checkpoints returns signed checkpoints of an account's log that sign more records than so many, the shortest first, and the public key with which

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -44,6 +45,9 @@ type outage struct {
 func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 	for try := 0; !e.fresh(now, *last); try++ {
 		heard, revision, err := e.heard(ctx)
+		if err == nil && heard.At.After(now) { // this process was slow, and must not set it back; or a clock was wrong
+			now, err = e.store.Now(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -70,9 +74,10 @@ func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the next beat. If the last one is too long ago, there was an outage.
+// beats is the next beat. If the last one is too long ago, there was an outage. One that ends in the future is that of a clock that was wrong: it is
+// forgotten, as no request takes it, and would not end before that.
 func (e *Executor) beats(now time.Time, last beat) beat {
-	next := beat{At: now, Outages: last.Outages}
+	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return o.End.After(now) })}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
 		e.config.Log.Warn("nobody looked at the clock for a while: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now})

@@ -67,9 +67,9 @@ func (e *Executor) turn(c chore) (wait time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if paper.Next.After(now) {
-		return paper.Next.Sub(now), nil
-	}
+	if wait := paper.Next.Sub(now); wait > 0 && wait <= max(c.every, choreLease) {
+		return wait, nil
+	} // nobody says to wait for longer than that, but a clock that was wrong
 	h := &hold{Executor: e, paper: paper, pass: pass}
 	if err := h.say(now.Add(choreLease)); errors.Is(err, store.ErrStale) {
 		return choreLook, nil // another process was faster

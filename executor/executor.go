@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -91,6 +92,8 @@ type Executor struct {
 	findings  toldFindings // in the log of operators
 	policies  policies     // that are kept
 	dossiers  dossiers
+	// explaining counts the questions that runs think about here.
+	explaining atomic.Int64
 
 	life context.Context // ends when the executor is stopped
 	kill context.CancelFunc

@@ -57,8 +57,9 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	if err := p.Delete(ctx, named); err != nil {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
 	}
-	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID})
-	return e.store.Forget(ctx, run.Account, run.ID)
+	err = e.store.Forget(ctx, run.Account, run.ID)
+	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // not before: somebody may have looked at it in between
+	return err
 }
 
 // Erase ends all runs of an account and deletes everything that is known of them, and what the account had remembered and counted. It returns how

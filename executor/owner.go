@@ -27,8 +27,11 @@ func (o *owner) Ledger() fermata.Ledger { return o }
 // Begin writes down that an effect is about to happen. The store refuses it if nobody approved exactly this, or the run has another owner.
 func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
 	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
+	begins := audit.EffectBegun{
+		Number: intent.Try, Action: o.action(intent), Key: intent.Key, Repeatable: intent.Repeatable, Fence: o.lease.Fence, Ruling: o.ruling(intent),
+	}
 	var err error
-	if effect.Beside, err = o.line(intent, audit.EffectBegun{Number: intent.Try, Action: o.action(intent), Key: intent.Key, Fence: o.lease.Fence, Ruling: o.ruling(intent)}); err != nil {
+	if effect.Beside, err = o.line(intent, begins); err != nil {
 		return fermata.LedgerLine{}, false, err
 	}
 	if effect.Allowed, err = o.allowed(intent); err != nil {

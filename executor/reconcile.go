@@ -191,7 +191,8 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 	}
 	for _, line := range history.Effects {
 		lines.effects = append(lines.effects, audit.EffectLine{
-			Run: line.Run, Interrupt: line.Interrupt, Number: line.Number, Digest: line.Digest, State: audit.EffectState(line.State), Begun: line.Started, Ended: line.Ended,
+			Run: line.Run, Interrupt: line.Interrupt, Number: line.Number, Digest: line.Digest, Key: line.Key,
+			State: audit.EffectState(line.State), Begun: line.Started, Ended: line.Ended,
 		})
 	}
 	for _, i := range history.Interrupts {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -153,4 +156,59 @@ func TestReconcile_WhatChangesMeanwhileIsNoFinding(t *testing.T) {
 	if found, err := office(t, always, new(dropper), nil).Reconcile(t.Context(), "acme"); err != nil || len(found) == 0 {
 		t.Errorf("what is always missing: %+v, %v", found, err)
 	}
+}
+
+// Calls of a target that knows keys are one effect, however many owners made one; of a target that does not, each is one.
+func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		option fermata.EffectOption
+		found  audit.FindingCode
+	}{
+		"a target that knows keys":               {fermata.Idempotent(), ""},
+		"one of which somebody knew it, wrongly": {fermata.Look(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.RanTwice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memory.NewRuns(nil)
+			entered, hold := make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(hold) })
+			first := executorOf(t, s, posting(t, test.option, func() { entered <- struct{}{}; <-hold }), func(c *executor.Config) { c.Lease = time.Hour })
+			t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+			asked := waits(t, began(t, first, "post-1", "inproc:post", `{"table":"users"}`)).Interrupts[0].ID
+			said := word("ann", "post-1", "1", asked, yes)
+			go func() { _, _ = first.Run(context.Background(), said) }()
+			<-entered // it is in the middle of it
+			expire(t, s, "post-1")
+			second := executorOf(t, s, posting(t, test.option, func() {}), nil)
+			second.Start()
+			if doubt, waits := mustRun(t, second, said).(fermata.NeedsInput); waits {
+				completed(t, mustRun(t, second, word("ann", "post-1", "2", doubt.Interrupts[0].ID, `{"happened":false}`)))
+			}
+			release()
+			if err := first.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if line := known(t, s, "post-1").Effects; len(line) != 2 || line[0].State != store.Succeeded || line[1].State != store.Succeeded {
+				t.Fatalf("the ledger says %+v", line)
+			}
+			found, err := second.Reconcile(t.Context(), "acme")
+			if err != nil || test.found == "" && len(found) > 0 || test.found != "" && (len(found) != 1 || found[0].Code != test.found) {
+				t.Errorf("%+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// posting is a graph with one effect, which somebody approves.
+func posting(t *testing.T, option fermata.EffectOption, inside func()) provider.Provider {
+	return single(t, "post", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "post", Args: o.Table})
+		if err != nil {
+			return o, err
+		}
+		o.Receipt, err = fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			inside()
+			return "posted", nil
+		}, option)
+		return o, err
+	})
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +120,7 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	case desk.WasVoted:
 		return c.word(change, event, verbOf(event.Detail["verb"]))
 	case desk.WasDecided:
-		return c.ending(change)
+		return c.ending(change, event)
 	}
 	return audit.Changed{What: string(event.What), Deadline: audit.At(doc.Deadline)}
 }
@@ -159,8 +160,9 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 	return decided
 }
 
-// ending is how a request ended, unless that was somebody's word, which has its own line.
-func (c *filing) ending(change desk.Change) audit.Body {
+// ending is how a request ended, unless that was somebody's word, which has its own line. A word that was said before has none, and can end it all the
+// same: if somebody else's counts again.
+func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	switch change.Final.Outcome {
 	case desk.Lapsed:
 		return audit.Expired{Deadline: audit.At(change.Request.Deadline), Why: change.Final.Reason}
@@ -169,8 +171,16 @@ func (c *filing) ending(change desk.Change) audit.Body {
 	case desk.Escaped:
 		return audit.Decided{Verb: audit.Escape, Settles: true, ResumeID: c.resume, Reason: c.digest(change.Final.Reason)}
 	}
-	return nil
+	if slices.ContainsFunc(change.Facts, func(e desk.Event) bool { return e.What == desk.WasVoted }) {
+		return nil
+	}
+	word := c.word(change, event, endings[change.Final.Outcome])
+	word.Settles = true
+	return word
 }
+
+// endings are the words by which people end a request.
+var endings = map[desk.Outcome]audit.Verb{desk.Approved: audit.Approve, desk.Rejected: audit.Reject, desk.Responded: audit.Respond}
 
 func (c *filing) action(doc desk.Request) audit.Action {
 	if doc.Asked.Action == "" {

@@ -36,7 +36,11 @@ func (e *Executor) rulings(ctx context.Context, account string, from time.Time) 
 				if paper.Body == nil {
 					continue // of a time when nothing was kept
 				}
-				if r, err := e.readRuling(paper); !yield(r, err) || err != nil {
+				r, err := e.readRuling(paper)
+				if ended := ctx.Err(); ended != nil {
+					err = ended // rules may take long for each
+				}
+				if !yield(r, err) || err != nil {
 					return
 				}
 			}

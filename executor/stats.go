@@ -80,7 +80,7 @@ func (e *Executor) lapsed(ctx context.Context, over []store.Interrupt) {
 	for _, i := range over {
 		known, err := e.requestOf(ctx, i.Account, i.ID)
 		e.stats.mu.Lock()
-		if err == nil && known.Final != nil && known.Final.Reason != stale {
+		if err == nil && known != nil && known.Final != nil && known.Final.Reason != stale {
 			e.stats.LapsedOtherwise++
 		} else { // also one that began without a request
 			e.stats.Stale++

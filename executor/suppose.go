@@ -109,7 +109,11 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	if err != nil {
 		return err
 	}
-	change, err := desk.Apply(known.Request, act, e.env(c.now))
+	env, err := e.envFor(ctx, c, known)
+	if err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, act, env)
 	if err == nil {
 		err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
 	}

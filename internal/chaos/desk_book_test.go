@@ -37,11 +37,10 @@ type docket struct {
 	interrupt store.Interrupt
 	doc       desk.Request
 	notices   []posted
-	lines     []audit.Record    // about it, in order
-	attempts  []*attempt        // decisions on it, and acts
-	deeds     []deed            // of its run
-	tellings  []telling         // about it
-	known     func(flaw string) // told of what is passed over
+	lines     []audit.Record // about it, in order
+	attempts  []*attempt     // decisions on it, and acts
+	deeds     []deed         // of its run
+	tellings  []telling      // about it
 }
 
 // posted is a notice in the outbox.
@@ -63,7 +62,7 @@ func readDockets(ctx context.Context, s store.Store, account string, e evidence,
 	byKey := make(map[string]*docket)
 	for _, h := range runs {
 		for _, i := range h.Interrupts {
-			d := &docket{account: account, run: h, interrupt: i, known: func(string) {}}
+			d := &docket{account: account, run: h, interrupt: i}
 			if err := d.readPapers(); err != nil {
 				return nil, fmt.Errorf("%s: %w", h.Run.StateKey, err)
 			}
@@ -298,10 +297,6 @@ func audited(ctx context.Context, s store.Store, account string, dockets []*dock
 		key := account
 		if n := slices.IndexFunc(dockets, func(d *docket) bool { return d.interrupt.ID == finding.Interrupt }); n >= 0 {
 			key = dockets[n].key()
-			if dockets[n].oneKey(finding) {
-				dockets[n].known(oneKey)
-				continue
-			}
 		}
 		found = append(found, violation{chained, key, fmt.Sprintf("%+v", finding)})
 	}

@@ -187,11 +187,7 @@ func (d *docket) cleared(complain complain) {
 		}
 	}
 	for incident, t := range last {
-		switch {
-		case t.Notice.Kind == desk.Resolve:
-		case d.openMoot(t.Notice.Key):
-			d.known(openMoot)
-		default:
+		if t.Notice.Kind != desk.Resolve {
 			complain(allClear, "the last that was told of %s is %s, at %.3fs by life %d", incident, t.Notice.Key, t.at.Seconds(), t.Life)
 		}
 	}

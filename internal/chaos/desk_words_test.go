@@ -18,7 +18,6 @@ type saying struct {
 	meant  aim
 	answer *attempt // the first; nil if nobody knows
 	all    []*attempt
-	twice  bool // two answers are on record
 }
 
 // sayings are what was said to a request, by id. What is said under an id that stands for something else is not among it.
@@ -30,7 +29,7 @@ func (d *docket) sayings() map[decisionID]*saying {
 		}
 		s := list[a.id()]
 		if s == nil {
-			s = &saying{id: a.id(), meant: a.aims[0], twice: d.keptTwice(a.id())}
+			s = &saying{id: a.id(), meant: a.aims[0]}
 			list[a.id()] = s
 		}
 		s.all = append(s.all, a)
@@ -70,7 +69,7 @@ func (d *docket) words(complain complain) {
 		case s == nil || s.meant.Nonsense:
 			complain(wordCounts, "nobody said %s as %v under %q", decided.Verb, id.actor, id.id)
 			continue
-		case s.answer != nil && !s.answer.answer.accepted() && !s.twice:
+		case s.answer != nil && !s.answer.answer.accepted():
 			complain(wordCounts, "%s\n        but the log has it in line %d", s.answer, line.Seq)
 		case decided.Verb != s.verb() && (decided.Verb != audit.ApproveWithEdits || !s.meant.Edited):
 			complain(asMeant, "%v meant %+v under %q, and the log has %s", id.actor, s.meant, id.id, decided.Verb)
@@ -84,7 +83,7 @@ func (d *docket) words(complain complain) {
 		switch {
 		case count[id] > 1:
 			complain(wordCounts, "%v is counted %d times for %q", id.actor, count[id], id.id)
-		case s.answer != nil && s.answer.answer.accepted() && !s.twice && count[id] == 0 && !slices.Contains(verbs[id.actor], s.verb()):
+		case s.answer != nil && s.answer.answer.accepted() && count[id] == 0 && !slices.Contains(verbs[id.actor], s.verb()):
 			complain(wordCounts, "%s\n        but the log does not have it", s.answer)
 		}
 	}
@@ -93,10 +92,6 @@ func (d *docket) words(complain complain) {
 // answers: whoever asks again under the same id is told the same, and why somebody's word does not count is so.
 func (d *docket) answers(complain complain) {
 	for _, s := range d.sayings() {
-		if s.twice {
-			d.known(keptTwice)
-			continue
-		}
 		for _, a := range sortedAttempts(s.all) {
 			if a.answer.Said == saidUnfit || a.answer.Said == saidReused {
 				if a.answer.Said == saidReused || s.answer.answer.Said != saidUnfit && a.sent > s.answer.got {

@@ -14,7 +14,7 @@ import (
 // One season and as many as a soak wants; with the same people, rules and mishaps on both kinds of stores.
 
 func TestProperty_MonthsOfApprovalsInMemory(t *testing.T) {
-	seasons(t, keptInMemory, pace{racing: stay{40, 14}, usual: stay{1300, 56}, soak: stay{500, 56}, total: 95_000})
+	seasons(t, keptInMemory, pace{racing: stay{40, 14}, usual: stay{450, 42}, soak: stay{500, 56}, total: 95_000})
 }
 
 func TestProperty_MonthsOfApprovalsInAFile(t *testing.T) {

@@ -71,9 +71,6 @@ func (s *season) answerBack(a *ask, number int) {
 
 // escape gives up the task that a question is part of, and with it everything else that the run wants.
 func (s *season) escape(p *person, a *ask) {
-	if escapeLeavesSiblings && slices.ContainsFunc(a.run.asks, func(other *ask) bool { return other != a && other.outcome == "" }) {
-		return
-	}
 	e := s.service.take(s.rng)
 	if e == nil {
 		return

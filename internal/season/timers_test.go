@@ -3,6 +3,7 @@ package season
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -159,7 +160,8 @@ func (s *season) awake(a *ask, n told, due time.Time) bool {
 
 // ends: the requester is told once how it ended, and whoever was paged that it is over, once and after the page.
 func (s *season) ends(a *ask, notices []told) (paged bool) {
-	decided, resolved, pages, lastPage, resolve := 0, 0, 0, -1, -1
+	decided, lastPage, resolve := 0, -1, -1
+	resolved := make(map[string]int) // by the page that was under way; "" is for all
 	keys := make(map[string]bool)
 	for i, n := range notices {
 		if keys[n.Key] {
@@ -168,9 +170,10 @@ func (s *season) ends(a *ask, notices []told) (paged bool) {
 		keys[n.Key] = true
 		switch {
 		case n.Kind == desk.Page:
-			paged, pages, lastPage = true, pages+1, i
+			paged, lastPage = true, i
 		case n.Kind == desk.Resolve:
-			resolved, resolve = resolved+1, i
+			resolved[underWay(n.Key)]++
+			resolve = i
 		case n.Kind == desk.TellRequester && n.About == desk.WasDecided:
 			decided++
 			if late := s.service.late(a.ended, 5); a.outcome == desk.Lapsed && !a.either && (n.at.Before(a.deadline) || n.at.After(late)) {
@@ -178,15 +181,29 @@ func (s *season) ends(a *ask, notices []told) (paged bool) {
 			}
 		}
 	}
-	// A page that was under way when it ended may have come after the all-clear: then there is one more.
-	if resolved == 0 && paged || resolved > 1+pages {
-		s.bad(a, "%d all-clears, and paged is %t", resolved, paged)
+	// A page that was under way when it ended may have come after the all-clear, or somebody died who told it: then there is one more.
+	for page, times := range resolved {
+		if times > 1 {
+			s.bad(a, "%d all-clears of %q", times, page)
+		}
 	}
-	if paged && resolved > 0 && resolve < lastPage {
+	if paged && len(resolved) == 0 {
+		s.bad(a, "it was paged, and there is no all-clear")
+	}
+	if paged && resolve >= 0 && resolve < lastPage {
 		s.bad(a, "the all-clear was told at %s, before the page at %s", notices[resolve].at, notices[lastPage].at)
 	}
 	if decided != 1 {
 		s.bad(a, "its requester was told %d times how it ended", decided)
 	}
 	return paged
+}
+
+// underWay is the page that an all-clear goes after; "" for the one that comes with the end.
+func underWay(key string) string {
+	page, _, ofPage := strings.Cut(key, "/resolve@") // and then the revision that it found
+	if !ofPage {
+		return ""
+	}
+	return page
 }

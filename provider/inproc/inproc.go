@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -30,7 +31,7 @@ var (
 // Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
 type Provider struct {
 	graphs map[string]Graph
-	order  []string
+	list   []provider.Graph // what they say of themselves: a schema takes time to make
 }
 
 // Graph is a graph or an agent that can be run by name; [Flow] and [Agent] make one.
@@ -52,7 +53,7 @@ func New(graphs ...Graph) (*Provider, error) {
 		}
 		if errs = append(errs, err); err == nil {
 			p.graphs[d.Name] = g
-			p.order = append(p.order, d.Name)
+			p.list = append(p.list, d)
 		}
 	}
 	return p, errors.Join(errs...)
@@ -67,15 +68,7 @@ func (p *Provider) Capabilities() provider.Capabilities {
 }
 
 // Graphs lists the graphs, in the order in which they were given.
-func (p *Provider) Graphs() []provider.Graph {
-	var list []provider.Graph
-	for _, name := range p.order {
-		if d, err := p.graphs[name].describe(); err == nil { // New has seen to it
-			list = append(list, d)
-		}
-	}
-	return list
-}
+func (p *Provider) Graphs() []provider.Graph { return slices.Clone(p.list) }
 
 func (p *Provider) graph(name string) (Graph, error) {
 	if g := p.graphs[name]; g != nil {

@@ -1,0 +1,106 @@
+package executor_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// Whatever people and rules said of a run goes with it: questions back, rulings, resume ids, notices.
+func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		p := single(t, "refund", inproc.FlowConfig[refund]{Explain: func(context.Context, refund, provider.Back) (string, error) { return "it was", nil }},
+			func(ctx context.Context, s refund) (refund, error) {
+				_, err := fermata.Approve(ctx, fermata.Action[refund]{Name: "pay", Args: s})
+				return s, err
+			})
+		change := func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, "default: ask\ndefaults: {ask: {groups: [{from: [\"group:finance\"], count: 2}], deadline: 1h}}\n")
+			c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+			c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		}
+		e := executorOf(t, s, p, change)
+		e.Start()
+		request := wondering(t, e, "was it damaged?")
+		replied(t, e, request, 1)
+		seen := func(who, resume string) executor.Request { // and not what it was before the run answered
+			doc, err := e.Request(t.Context(), "acme", request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := word(who, "refund-1", resume, request, yes)
+			said.Targets[request] = executor.Answer{Value: said.Targets[request].Value, Shown: doc.Digest()}
+			return said
+		}
+		if _, err := e.Run(t.Context(), seen("eve", "r0")); err == nil {
+			t.Fatal("eve is nobody")
+		}
+		waits(t, mustRun(t, e, seen("ann", "r1")))
+		completed(t, mustRun(t, e, seen("bob", "r2")))
+		kinds := []store.PaperKind{"run", "vote", "notice", "approvers", "resume", "back", "ruling", store.RequestPaper}
+		for _, kind := range kinds {
+			if kind != "approvers" && len(papersOf(t, s, "acme", kind)) == 0 {
+				t.Errorf("there was no %s to be forgotten", kind)
+			}
+		}
+		if err := e.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		forgets := executorOf(t, s, p, func(c *executor.Config) {
+			change(c)
+			c.Retention = time.Nanosecond
+		})
+		forgets.Start()
+		eventually(t, func() bool {
+			_, err := s.Get(t.Context(), "acme", "refund-1")
+			return err != nil
+		})
+		for _, kind := range kinds {
+			if left := papersOf(t, s, "acme", kind); len(left) != 0 {
+				t.Errorf("%d papers of the kind %s are left: %+v", len(left), kind, left[0])
+			}
+		}
+	})
+}
+
+// curious is a store in which somebody looks at a run at the very moment when it is forgotten.
+type curious struct {
+	store.Store
+	looks func()
+}
+
+func (c *curious) Forget(ctx context.Context, account, run string) error {
+	c.looks()
+	return c.Store.Forget(ctx, account, run)
+}
+
+// The salt of a run makes the digests in the log worth something. It must not stay in memory because somebody did something with the run while it
+// was being forgotten.
+func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
+	s := &curious{Store: memory.NewRuns(nil)}
+	e := new(dropper).executor(t, s, nil)
+	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
+	looked := false
+	s.looks = func() {
+		comment := desk.Comment{From: desk.From{Actor: desk.Person("ann", "")}, Text: "too late?"}
+		_, err := e.Act(t.Context(), "acme", asked.Interrupts[0].ID, comment)
+		looked = err != nil && e.AtHand("acme", asked.Run)
+	}
+	if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if !looked {
+		t.Fatal("nobody looked at it in between")
+	}
+	if e.AtHand("acme", asked.Run) {
+		t.Error("its salt is still there")
+	}
+}

@@ -1,0 +1,114 @@
+package executor_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// statusOf is where a run stands when nothing more happens by itself.
+func statusOf(t *testing.T, s store.Store, key string) store.Status {
+	t.Helper()
+	synctest.Wait()
+	run, err := s.Get(t.Context(), "acme", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Status
+}
+
+// rewrite puts another body into a request.
+func rewrite(t *testing.T, s store.Store, id string, body []byte) (before []byte) {
+	t.Helper()
+	paper, err := s.Paper(t.Context(), "acme", store.RequestPaper, id)
+	if err == nil {
+		err = s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{
+			Kind: store.RequestPaper, ID: id, Base: paper.Revision, Body: body, Facts: paper.Facts, Next: paper.Next,
+		}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paper.Body
+}
+
+// A request that this process cannot read, because a newer one wrote it, does not expire behind people's backs: it is put off until somebody can.
+func TestI12_WhatCannotBeReadDoesNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := memory.NewRuns(nil), new(dropper)
+		e := d.executor(t, s, func(c *executor.Config) {
+			quick(time.Hour, 0)(c)
+			c.Poll = 10 * time.Second
+		})
+		id := startDrop(t, e).Interrupts[0].ID
+		other := waits(t, began(t, e, "drop-2", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+		body := rewrite(t, s, id, []byte("?"))
+		e.Start()
+		time.Sleep(3 * time.Hour)
+		if statusOf(t, s, "drop-1") != store.Waiting || statusOf(t, s, "drop-2") != store.Failed {
+			t.Fatalf("%s is %s; %s, which can be read, is %s", id, statusOf(t, s, "drop-1"), other, statusOf(t, s, "drop-2"))
+		}
+		rewrite(t, s, id, body)
+		if _, err := e.Run(t.Context(), word("ann", "drop-1", "late", id, yes)); err == nil {
+			t.Error("I10: it was approved after its deadline")
+		}
+		time.Sleep(10 * time.Minute)
+		doc, err := e.Request(t.Context(), "acme", id)
+		if err != nil || doc.State != desk.Expired || statusOf(t, s, "drop-1") != store.Failed {
+			t.Errorf("it can be read again, and is %s, %v; the run is %s", doc.State, err, statusOf(t, s, "drop-1"))
+		}
+		agree(t, e)
+	})
+}
+
+// An outage that by our clock is not over yet is no reason to let anything expire without a word.
+func TestI12_AnOutageThatIsNotOverPutsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := memory.NewRuns(nil), new(dropper)
+		e := d.executor(t, s, func(c *executor.Config) {
+			quick(time.Second, time.Hour)(c)
+			c.Poll = time.Second
+		})
+		id := startDrop(t, e).Interrupts[0].ID
+		time.Sleep(2 * time.Second)
+		now := time.Now()
+		heard(t, s, map[string]any{"at": now, "outages": []any{map[string]time.Time{"start": now.Add(-time.Minute), "end": now.Add(3 * time.Second)}}})
+		e.Start()
+		time.Sleep(30 * time.Second)
+		doc, err := e.Request(t.Context(), "acme", id)
+		if err != nil || doc.State != desk.Open || !doc.Deadline.Equal(now.Add(time.Hour+3*time.Second)) {
+			t.Fatalf("it is %s until %s, %v", doc.State, doc.Deadline, err)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := lines(t, s); statusOf(t, s, "drop-1") != store.Failed || !slices.Contains(got, "request.expired") {
+			t.Errorf("the run is %s, and the log says %q", statusOf(t, s, "drop-1"), got)
+		}
+		agree(t, e)
+	})
+}
+
+// A question that has no request, or one that is over, expires with a line of its own.
+func TestI12_WhatHasNoRequestExpiresWithALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "old", Lease: time.Hour})
+		if err == nil {
+			_, err = s.Rest(t.Context(), lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{{ID: "i", Kind: "k", Timeout: time.Minute}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := new(dropper).executor(t, s, quick(time.Hour, 0))
+		e.Start()
+		time.Sleep(2 * time.Minute)
+		if i, err := s.Question(t.Context(), "acme", "i"); err != nil || i.Verdict != store.Expired || !slices.Contains(lines(t, s), "request.expired") {
+			t.Errorf("%+v, %v, and the log says %q", i, err, lines(t, s))
+		}
+	})
+}

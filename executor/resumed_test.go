@@ -1,0 +1,165 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// barred is a store that holds up the first call of a name, as if its process slept just before it.
+type barred struct {
+	store.Store
+	what    string
+	once    sync.Once
+	reached chan struct{} // closed when somebody stands before it
+	open    chan struct{}
+}
+
+func bar(s store.Store, what string) *barred {
+	return &barred{Store: s, what: what, reached: make(chan struct{}), open: make(chan struct{})}
+}
+
+func (b *barred) stop(what string) {
+	if what == b.what {
+		b.once.Do(func() { close(b.reached); <-b.open })
+	}
+}
+
+func (b *barred) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	b.stop("Interrupts")
+	return b.Store.Interrupts(ctx, account, run)
+}
+
+func (b *barred) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "resume" }) {
+		b.stop("Amend")
+	}
+	return b.Store.Amend(ctx, account, beside)
+}
+
+func (b *barred) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	b.stop("Decide")
+	return b.Store.Decide(ctx, decision)
+}
+
+// race is one word under one id at several replicas, before and after the end of its request.
+type race struct {
+	t       *testing.T
+	s       store.Store
+	request executor.Request
+	all     sync.WaitGroup
+	mu      sync.Mutex
+	answers []string
+}
+
+// says has a replica be told the word, and waits until it is held up, or has answered.
+func (r *race) says(s store.Store) {
+	e := office(r.t, s, new(dropper), nil)
+	request := r.request
+	request.Wait = -1
+	r.all.Go(func() {
+		_, err := e.Run(r.t.Context(), request)
+		answer := "taken"
+		if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
+			answer = string(refused.Result)
+		} else if err != nil && !errors.Is(err, executor.ErrPending) {
+			answer = err.Error()
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.answers = append(r.answers, answer)
+	})
+	synctest.Wait()
+}
+
+// ends ends the request, by people or by the clock.
+func (r *race) ends(byClock bool) {
+	e := office(r.t, r.s, new(dropper), func(c *executor.Config) { c.Log, c.Poll = slog.New(slog.DiscardHandler), time.Minute })
+	if byClock {
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		return
+	}
+	for _, who := range []string{"ann", "eve", "bob"} {
+		if _, err := says(r.t, e, who, "the end, by "+who, yes); err != nil && who != "bob" {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// The same word under the same id, at two replicas of which one knows the request as it was before its end and the other as it is: both say the same,
+// and so does whoever is asked later. The one that is held up stands before its last call.
+func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
+	for _, test := range []struct {
+		who            string
+		before, after  string // where the replicas are held up that come before the end, and after it
+		beforeGoes     bool   // that one goes on before the end
+		byClock, first bool   // the one before the end is let go first
+		want           string
+	}{
+		{who: "mallory", before: "Amend", after: "Decide", first: true, want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "Amend", after: "", want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "", after: "", beforeGoes: true, want: string(executor.Forbidden)},
+		{who: "mallory", before: "Interrupts", after: "", byClock: true, want: string(store.AlreadyDecided)},
+		{who: "bob", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
+		{who: "bob", before: "Amend", after: "", byClock: true, want: string(store.AlreadyDecided)},
+		{who: "bob", before: "", after: "", beforeGoes: true, byClock: true, want: "taken"},
+	} {
+		t.Run(fmt.Sprintf("%s, held up at %q and %q, by the clock %v", test.who, test.before, test.after, test.byClock), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memory.NewRuns(nil)
+				asked := startAs(t, office(t, s, new(dropper), nil), "req").Interrupts[0].ID
+				r := &race{t: t, s: s, request: word(test.who, "drop-1", "r", asked, yes)}
+				early, late := bar(s, test.before), bar(s, test.after)
+				r.says(early)
+				r.ends(test.byClock)
+				r.says(late)
+				gates := []*barred{late, early}
+				if test.first {
+					slices.Reverse(gates)
+				}
+				for _, gate := range gates {
+					close(gate.open)
+					synctest.Wait()
+				}
+				r.says(s)
+				r.all.Wait()
+				if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
+					t.Errorf("told were %q, not %q", r.answers, want)
+				}
+			})
+		})
+	}
+}
+
+// Whoever looks at a request after its end, and at the answers before it, would not see that the word was counted in between.
+func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
+	for _, who := range []string{"bob", "mallory"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := memory.NewRuns(nil)
+			asked := startAs(t, office(t, s, new(dropper), nil), "req").Interrupts[0].ID
+			r := &race{t: t, s: s, request: word(who, "drop-1", "r", asked, yes)}
+			asleep := bar(s, "Interrupts")
+			r.says(asleep)
+			r.says(s)
+			r.ends(true)
+			close(asleep.open)
+			r.all.Wait()
+			if len(r.answers) != 2 || r.answers[0] != r.answers[1] {
+				t.Errorf("%s was told %q", who, r.answers)
+			}
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// Where nobody of those who are asked decides, a step of the route lets in whom the rules permit, and nobody else.
+func TestWiden_AManagersYesCountsOnceTheRouteLetsThemIn(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		let := make(chan struct{})
+		once := sync.OnceFunc(func() { close(let) })
+		d := new(dropper)
+		e := office(t, s, d, func(c *executor.Config) {
+			c.Desk.Directory = desk.Members{"group:dba": {"ann"}, "group:managers": {"max"}, "group:interns": {"ian"}}
+			c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- id: drop
+  when: 'true'
+  then: ask
+  ask: {groups: [{from: ["group:dba"], widen: ["group:managers"]}], deadline: 1h, route: up}
+`)
+			c.Desk.Routes = map[string]desk.Route{"up": {Name: "up", Cap: desk.Duration(2 * time.Hour), Steps: []desk.Step{
+				{Notify: []string{"inbox"}},
+				{At: desk.Duration(time.Millisecond), Notify: []string{"group:managers"}, Widen: []string{"group:managers", "group:interns"}},
+				{At: desk.Duration(time.Hour), Expire: "stale"},
+			}}}
+			c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error {
+				if slices.Contains(n.Targets, "group:managers") {
+					once()
+				}
+				return nil
+			}
+		})
+		startAs(t, e, "req")
+		if _, err := says(t, e, "max", "early", yes); !errors.Is(err, desk.ErrNotMember) {
+			t.Fatalf("before it is his turn: %v", err)
+		}
+		e.Start() // the clock takes the steps that are due
+		<-let
+		if _, err := says(t, e, "ian", "never", yes); !errors.Is(err, desk.ErrNotMember) {
+			t.Fatalf("somebody whom the route lets in, and the rules do not: %v", err)
+		}
+		outcome, err := says(t, e, "max", "now", yes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, outcome)
+		if d.dropped.Load() != 1 {
+			t.Errorf("dropped %d times", d.dropped.Load())
+		}
+	})
+}
+
+// The rules name what people may do with a request.
+func TestVerbs_WhatTheRulesDoNotNameIsRefused(t *testing.T) {
+	d := new(dropper)
+	e := office(t, memory.NewRuns(nil), d, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- {id: drop, when: 'true', then: ask, ask: {groups: [{from: ["group:dba"]}], deadline: 1h, verbs: [approve, reject, claim], editable: [""]}}
+`)
+	})
+	id := startAs(t, e, "req").Interrupts[0].ID
+	from := desk.From{Actor: desk.Person("ann", desk.AuthSSO)}
+	until := time.Now().Add(time.Minute)
+	for _, act := range []desk.Act{
+		desk.Delegate{From: from, To: "bob"}, desk.Snooze{From: from, Until: until}, desk.AskBack{From: from, Question: "why?"},
+		desk.Escalate{From: from}, desk.Extend{From: from, Until: until},
+	} {
+		if _, err := e.Act(t.Context(), "acme", id, act); !errors.Is(err, desk.ErrNotAllowed) {
+			t.Errorf("%T: %v", act, err)
+		}
+	}
+	if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: from}); !errors.Is(err, desk.ErrNotAllowed) {
+		t.Errorf("giving up: %v", err)
+	}
+	if _, err := says(t, e, "ann", "r1", `{"verb":"approve","args":"other"}`); !errors.Is(err, desk.ErrNotAllowed) {
+		t.Errorf("other arguments: %v", err)
+	}
+	if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: from}); err != nil {
+		t.Errorf("a claim, which they name: %v", err)
+	}
+	outcome, err := says(t, e, "ann", "r2", yes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed(t, outcome)
+}
+
+// finance is an executor whose run wants to pay twice at once.
+func finance(t *testing.T, paid *atomic.Int64, text string) (e *executor.Executor, one, two string) {
+	t.Helper()
+	e = executorOf(t, memory.NewRuns(nil), payer(t, paid, "one", "two"), func(c *executor.Config) {
+		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob", "carl"}}
+		c.Desk.Rules = loadRules(t, text)
+	})
+	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":1}`)).Interrupts
+	return e, asked[0].ID, asked[1].ID
+}
+
+// Whoever approves something else in the run does not count here, for as long as that yes stands; and has no other say in it either.
+func TestPriorApprover_CountsAgainWhenTheOtherYesIsVoid(t *testing.T) {
+	var paid atomic.Int64
+	e, one, two := finance(t, &paid, `
+default: deny
+rules:
+- id: pay
+  when: 'true'
+  then: ask
+  ask: {groups: [{from: ["group:finance"], count: 2}], separation_of_duties: [prior_approver], editable: [""], deadline: 1h}
+`)
+	claim := desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}
+	mustRun(t, e, word("ann", "a", "r1", one, yes))
+	mustRun(t, e, word("bob", "a", "r2", two, yes))
+	if _, err := e.Run(t.Context(), word("ann", "a", "r3", two, yes)); !errors.Is(err, desk.ErrExcluded) {
+		t.Fatalf("her yes to the other one stands: %v", err)
+	}
+	if _, err := e.Act(t.Context(), "acme", two, claim); !errors.Is(err, desk.ErrExcluded) {
+		t.Errorf("and she looks after it: %v", err)
+	}
+	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`)) // ann said yes to something else
+	if _, err := e.Act(t.Context(), "acme", two, claim); err != nil {
+		t.Errorf("her yes is void: %v", err)
+	}
+	mustRun(t, e, word("ann", "a", "r5", two, yes))
+	if paid.Load() != 1 {
+		t.Errorf("two have said yes, and %d cents are paid", paid.Load())
+	}
+}
+
+// Other arguments may need people who have approved nothing else, where those that were asked for did not.
+func TestPriorApprover_AnEditCanMakeItMatter(t *testing.T) {
+	var paid atomic.Int64
+	e, one, two := finance(t, &paid, `
+default: ask
+defaults: {ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}}
+rules:
+- {id: much, when: 'args.cents > 100', then: ask, ask: {separation_of_duties: [prior_approver]}}
+`)
+	mustRun(t, e, word("ann", "a", "r1", one, yes))
+	waits(t, mustRun(t, e, word("ann", "a", "r2", two, `{"verb":"approve","args":{"cents":1000}}`)))
+	if paid.Load() != 1 {
+		t.Fatalf("ann alone has paid %d cents", paid.Load())
+	}
+	doc, err := e.Request(t.Context(), "acme", two)
+	if err != nil || doc.Edit == nil {
+		t.Fatalf("her edit stands for others: %+v, %v", doc, err)
+	}
+	request := word("bob", "a", "r3", two, yes)
+	answer := request.Targets[two]
+	answer.Shown = doc.Digest()
+	request.Targets[two] = answer
+	completed(t, mustRun(t, e, request))
+	if paid.Load() != 1001 {
+		t.Errorf("%d cents are paid", paid.Load())
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -274,7 +275,7 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 	case VerbExpire:
 		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason}
 	}
-	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, By: decision.By}
+	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
 }
 
 // edited puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
@@ -321,8 +322,10 @@ type Decision struct {
 	// Args, with approve, are the arguments to use in the place of the asked ones.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Reason string          `json:"reason,omitempty"`
-	By     string          `json:"by,omitempty"`
-	At     time.Time       `json:"at,omitzero"`
+	// Codes, with reject, say why in words for programs, as "too_expensive".
+	Codes []string  `json:"codes,omitempty"`
+	By    string    `json:"by,omitempty"`
+	At    time.Time `json:"at,omitzero"`
 }
 
 // Verb is what a decision says.
@@ -340,8 +343,20 @@ func (Verb) Choices() []string {
 	return []string{string(VerbApprove), string(VerbReject), string(VerbExpire)}
 }
 
-// ValidateFor checks edited arguments against what the action takes.
+// The most that [Decision.Codes] may hold.
+const (
+	maxCodes = 20
+	maxCode  = 100 // bytes
+)
+
+// ValidateFor checks edited arguments against what the action takes, and the codes of a rejection.
 func (d Decision) ValidateFor(question ApprovalRequest) error {
+	if len(d.Codes) > 0 && d.Verb != VerbReject {
+		return fmt.Errorf("codes go only with %q, not with %q", VerbReject, d.Verb)
+	}
+	if len(d.Codes) > maxCodes || slices.ContainsFunc(d.Codes, func(c string) bool { return c == "" || len(c) > maxCode }) {
+		return fmt.Errorf("there are at most %d codes, of 1 to %d bytes each", maxCodes, maxCode)
+	}
 	if d.Args == nil {
 		return nil
 	}

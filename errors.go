@@ -69,6 +69,8 @@ type RejectedError struct {
 	Action string
 	// Reason is what the person or the rule gave, By who it was.
 	Reason, By string
+	// Codes say why in words for programs, if the person gave any.
+	Codes []string
 }
 
 func (e *RejectedError) Error() string {

@@ -112,12 +112,19 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 
 type rejectCommand struct {
 	decideFlags
-	Reason string `help:"Why."`
+	Reason string   `help:"Why, for people."`
+	Code   []string `help:"Why, in a word for programs, as too_expensive; may be given several times." placeholder:"WORD"`
 }
 
 // Run says no.
 func (c *rejectCommand) Run(ctx context.Context, p *program) error {
-	return c.decide(ctx, p, func(r api.Request) (any, error) { return word(r, "reject", c.Reason) })
+	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		said, err := word(r, "reject", c.Reason)
+		if err == nil && len(c.Code) > 0 {
+			said["codes"] = c.Code
+		}
+		return said, err
+	})
 }
 
 // word makes an answer of a yes or a no, if the question is one for that: if its answer has a verb or an action which can be that word.

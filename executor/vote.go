@@ -241,6 +241,9 @@ func (e *Executor) approversBeside(ctx context.Context, c *filing, known *reques
 	return prior, err
 }
 
+// noReason is the code of a no for which nobody gave a reason: the desk wants one.
+const noReason = "unspecified"
+
 // act is a word in the terms of the desk.
 func (w word) act(request Request) desk.Act {
 	from := desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shown}}
@@ -248,9 +251,9 @@ func (w word) act(request Request) desk.Act {
 	case w.decision == nil:
 		return desk.Respond{From: from, Value: w.value, Word: w.countedBy()}
 	case w.decision.Verb == fermata.VerbReject:
-		act := desk.Reject{From: from, Reason: w.decision.Reason}
-		if act.Reason == "" {
-			act.Codes = []string{"unspecified"}
+		act := desk.Reject{From: from, Codes: w.decision.Codes, Reason: w.decision.Reason}
+		if act.Reason == "" && len(act.Codes) == 0 {
+			act.Codes = []string{noReason}
 		}
 		return act
 	case w.decision.Args != nil:
@@ -272,6 +275,7 @@ func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
 		value, err = json.Marshal(said)
 	case desk.Rejected:
 		answer.Verdict, said.Verb = store.Reject, fermata.VerbReject
+		said.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == noReason })
 		value, err = json.Marshal(said)
 	case desk.Responded:
 		answer.Verdict = store.Answered

@@ -48,8 +48,10 @@ type hands struct {
 	looked, called func()
 }
 
-// act does something at a target.
-func (h *hands) act(of target, what, key string, try int, p payment) (receipt string, err error) {
+// act does something at a target. What comes of a call that arrives late is nobody's: so it has a place of its own.
+func (h *hands) act(of target, what, key string, try int, p payment) (string, error) {
+	var receipt string
+	var err error
 	if dead := h.way.pass("outside "+what+" "+key, func() { receipt, err = h.outside.do(of, what, key, try, p) }); dead != nil {
 		return "", dead
 	}
@@ -60,7 +62,9 @@ func (h *hands) act(of target, what, key string, try int, p payment) (receipt st
 }
 
 // look asks a target.
-func (h *hands) look(ctx context.Context, key string) (receipt string, found bool, err error) {
+func (h *hands) look(ctx context.Context, key string) (string, bool, error) {
+	var receipt string
+	var found bool
 	fence := fermata.Fence(ctx)
 	if dead := h.way.pass("outside look "+key, func() { receipt, found = h.outside.look(key, fence) }); dead != nil {
 		return "", false, dead

@@ -183,13 +183,17 @@ func (p *port) Events(ctx context.Context, account, run string, after int64, lim
 	})
 }
 
-func (p *port) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
-	events, err = through(ctx, p, "Feed", func(ctx context.Context) ([]store.Event, error) {
+func (p *port) Feed(ctx context.Context, account, after string, limit int) ([]store.Event, string, error) {
+	var next string
+	events, err := through(ctx, p, "Feed", func(ctx context.Context) ([]store.Event, error) {
 		events, cursor, err := p.inner.Feed(ctx, account, after, limit)
 		next = cursor
 		return events, err
 	})
-	return events, next, err
+	if err != nil { // it may still be on its way, and next is its own
+		return nil, "", err
+	}
+	return events, next, nil
 }
 
 // Watch passes hints on. They change nothing, so a dead process may have them.
@@ -231,13 +235,17 @@ func (p *port) AuditHead(ctx context.Context, account string) (chain.Head, error
 	return through(ctx, p, "AuditHead", func(ctx context.Context) (chain.Head, error) { return p.inner.AuditHead(ctx, account) })
 }
 
-func (p *port) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
-	accounts, err = through(ctx, p, "AuditAccounts", func(ctx context.Context) ([]string, error) {
+func (p *port) AuditAccounts(ctx context.Context, after string, limit int) ([]string, string, error) {
+	var next string
+	accounts, err := through(ctx, p, "AuditAccounts", func(ctx context.Context) ([]string, error) {
 		accounts, cursor, err := p.inner.AuditAccounts(ctx, after, limit)
 		next = cursor
 		return accounts, err
 	})
-	return accounts, next, err
+	if err != nil { // it may still be on its way, and next is its own
+		return nil, "", err
+	}
+	return accounts, next, nil
 }
 
 func (p *port) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {

@@ -63,6 +63,9 @@ func (g *sqliteGround) fill(ctx context.Context, place string, t *template, runs
 	if err != nil {
 		return err
 	}
+	if _, err := db.ExecContext(ctx, `DELETE FROM papers WHERE length(run) = 0`); err != nil { // what processes keep for themselves has no copies
+		return err
+	}
 	for _, table := range runTables {
 		if err := g.copyRows(ctx, db, table, t, runs); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
@@ -158,6 +161,9 @@ func (g postgresGround) fill(ctx context.Context, place string, t *template, run
 	}
 	taken, err := g.takeAway(ctx, conn)
 	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, `DELETE FROM papers WHERE run_key IS NULL`); err != nil { // what processes keep for themselves has no copies
 		return err
 	}
 	for _, table := range runTables {

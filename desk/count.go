@@ -100,7 +100,7 @@ func (d *draft) has(duty Duty, person string, verb Verb) bool {
 	case Requester:
 		return person == d.r.Asked.Requester
 	case Author:
-		return person == d.r.Asked.Author || slices.Contains(d.r.Asked.Authors, person)
+		return slices.Contains(d.r.Asked.Authors, person)
 	case PriorApprover:
 		return slices.Contains(d.r.Asked.PriorApprovers, person) || slices.Contains(d.env.PriorApprovers, person)
 	case LastEditor: // who edits again takes the place of the last editor, and is then judged as such

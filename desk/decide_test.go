@@ -265,7 +265,7 @@ func TestEscape_OfAnActionUnlessItIsForbidden(t *testing.T) {
 // Everybody who wrote a part of it is an author, not only the first.
 func TestExclude_EachOfTheAuthors(t *testing.T) {
 	ask := action()
-	ask.Asked.Authors = []string{"ann", "bob"}
+	ask.Asked.Authors = append(ask.Asked.Authors, "ann", "bob")
 	w := open(t, ask)
 	for _, author := range []string{"arno", "ann", "bob"} {
 		w.refused("excluded", desk.Approve{From: w.by(author)})

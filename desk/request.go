@@ -72,11 +72,10 @@ type Asked struct {
 	Action string `json:"action,omitempty"`
 	Digest string `json:"digest,omitempty"`
 	Args   string `json:"args,omitempty"`
-	// Requester, Author, Authors and PriorApprovers are people with a part in it, so that they can be kept from deciding. Authors is everybody
+	// Requester, Authors and PriorApprovers are people with a part in it, so that they can be kept from deciding. Authors is everybody
 	// whose words the run had when it asked: who began it, who answered it something, who changed the arguments of an action, and who said why not,
-	// for that is what it wrote anew by. Whoever said nothing but yes is no author. Author is for one who is known otherwise.
+	// for that is what it wrote anew by. Whoever said nothing but yes is no author.
 	Requester      string   `json:"requester,omitempty"`
-	Author         string   `json:"author,omitempty"`
 	Authors        []string `json:"authors,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
 	// Words is how many there are to read.

@@ -35,7 +35,7 @@ func action() desk.Ask {
 	}
 	return desk.Ask{
 		ID: "int_1", Args: dropArgs,
-		Asked: desk.Asked{Kind: "approval", Action: "drop", Digest: digest, Shown: "shown", Requester: "rita", Author: "arno"},
+		Asked: desk.Asked{Kind: "approval", Action: "drop", Digest: digest, Shown: "shown", Requester: "rita", Authors: []string{"arno"}},
 		Need: desk.Requirement{
 			Groups:   []desk.Group{{From: []string{"group:dba"}}},
 			Exclude:  []desk.Duty{desk.Requester, desk.Author, desk.LastEditor},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,16 +45,6 @@ const (
 	resumePaper    store.PaperKind = "resume" // a resume id whose word counts but has decided nothing yet
 )
 
-// dossier is what is known of a run beyond its row.
-type dossier struct {
-	// Salt makes the digests in the audit log worthless once the run is forgotten.
-	Salt []byte `json:"salt,omitempty"`
-	// Requester is on whose behalf it runs.
-	Requester string `json:"requester,omitempty"`
-	// Trace is where it began, for those who look at traces.
-	Trace string `json:"trace,omitempty"`
-}
-
 // sealPaper and openPaper are for the bodies of papers.
 func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
@@ -67,37 +56,6 @@ func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v 
 
 func (e *Executor) openPaper(p store.Paper) ([]byte, error) {
 	return e.config.Box.Open(label(p.Account, store.SealedPaper, p.ID, string(p.Kind)), p.Body)
-}
-
-// newDossier is written with a run that begins.
-func (e *Executor) newDossier(ctx context.Context, account, run, requester string) (dossier, store.PaperChange, error) {
-	d := dossier{Salt: make([]byte, 32), Requester: requester, Trace: traceParent(ctx)}
-	rand.Read(d.Salt)
-	body, err := e.sealPaper(account, dossierPaper, run, d)
-	return d, store.PaperChange{Kind: dossierPaper, ID: run, Run: run, Body: body}, err
-}
-
-// readDossier is for one that is not at hand.
-func (e *Executor) readDossier(ctx context.Context, account, run string) (d dossier, err error) {
-	paper, err := e.store.Paper(ctx, account, dossierPaper, run)
-	if errors.Is(err, store.ErrNotFound) {
-		d, change, err := e.newDossier(context.Background(), account, run, "")
-		if err == nil {
-			err = e.store.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{change}})
-		}
-		if errors.Is(err, store.ErrStale) {
-			return e.readDossier(ctx, account, run) // somebody was faster
-		}
-		return d, err
-	}
-	if err != nil {
-		return dossier{}, err
-	}
-	data, err := e.openPaper(paper)
-	if err == nil {
-		err = json.Unmarshal(data, &d)
-	}
-	return d, err
 }
 
 // requested is a request as it is kept.

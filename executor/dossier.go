@@ -2,10 +2,23 @@ package executor
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/fermata-go/fermata/store"
 )
+
+// dossier is what is known of a run beyond its row.
+type dossier struct {
+	// Salt makes the digests in the audit log worthless once the run is forgotten.
+	Salt []byte `json:"salt,omitempty"`
+	// Requester is on whose behalf it runs.
+	Requester string `json:"requester,omitempty"`
+	// Trace is where it began, for those who look at traces.
+	Trace string `json:"trace,omitempty"`
+}
 
 // rememberedDossiers is how many dossiers a process has at hand. A decision asks for the same one several times.
 const rememberedDossiers = 4096
@@ -55,6 +68,37 @@ func (e *Executor) dossierOf(ctx context.Context, account, run string) (dossier,
 	d, err := e.readDossier(ctx, account, run)
 	if err == nil {
 		e.dossiers.put(key, d)
+	}
+	return d, err
+}
+
+// newDossier is written with a run that begins.
+func (e *Executor) newDossier(ctx context.Context, account, run, requester string) (dossier, store.PaperChange, error) {
+	d := dossier{Salt: make([]byte, 32), Requester: requester, Trace: traceParent(ctx)}
+	rand.Read(d.Salt)
+	body, err := e.sealPaper(account, dossierPaper, run, d)
+	return d, store.PaperChange{Kind: dossierPaper, ID: run, Run: run, Body: body}, err
+}
+
+// readDossier is for one that is not at hand.
+func (e *Executor) readDossier(ctx context.Context, account, run string) (d dossier, err error) {
+	paper, err := e.store.Paper(ctx, account, dossierPaper, run)
+	if errors.Is(err, store.ErrNotFound) {
+		d, change, err := e.newDossier(context.Background(), account, run, "")
+		if err == nil {
+			err = e.store.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{change}})
+		}
+		if errors.Is(err, store.ErrStale) {
+			return e.readDossier(ctx, account, run) // somebody was faster
+		}
+		return d, err
+	}
+	if err != nil {
+		return dossier{}, err
+	}
+	data, err := e.openPaper(paper)
+	if err == nil {
+		err = json.Unmarshal(data, &d)
 	}
 	return d, err
 }

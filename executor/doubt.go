@@ -52,7 +52,7 @@ func doubtNeed(doc desk.Request, asked *desk.Asked) desk.Requirement {
 	need := doc.Need
 	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // those that are about an action count for nothing here
 	if slices.Contains(need.Exclude, desk.Author) {
-		asked.Authors = append(append(asked.Authors, doc.Asked.Authors...), nonEmpty(doc.Asked.Author)...)
+		asked.Authors = append(asked.Authors, doc.Asked.Authors...)
 	}
 	if slices.Contains(need.Exclude, desk.LastEditor) && doc.Edit != nil {
 		need.Exclude = append(slices.Clone(need.Exclude), desk.Author)

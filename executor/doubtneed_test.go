@@ -10,7 +10,7 @@ import (
 // Whoever changed the arguments last could not say yes to them, and cannot have them used again either.
 func TestDoubtNeed_ExcludesWhomTheActionExcluded(t *testing.T) {
 	action := desk.Request{
-		Asked: desk.Asked{Authors: []string{"ann"}, Author: "arno", PriorApprovers: []string{"eve"}},
+		Asked: desk.Asked{Authors: []string{"ann", "arno"}, PriorApprovers: []string{"eve"}},
 		Need:  desk.Requirement{Exclude: []desk.Duty{desk.LastEditor}, MinAuth: desk.AuthSSO, Verbs: []desk.Verb{desk.VerbApprove, desk.VerbAsk}},
 		Edit:  &desk.Edit{By: "bob"},
 	}

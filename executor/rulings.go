@@ -44,8 +44,8 @@ func rulingID(at time.Time, stage replay.Stage, key string) string {
 
 func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000Z") }
 
-// keepRuling files what the rules said, beside what comes of it, and the policy if the account sees it for the first time. A denial is filed also where nothing is to be kept, but without the arguments: so that it
-// is told once.
+// keepRuling files what the rules said, beside what comes of it, and the policy if the account sees it for the first time. A denial is filed
+// also where nothing is to be kept, but without the arguments: so that it is told once.
 func (e *Executor) keepRuling(ctx context.Context, c *filing, j *judgement, stage replay.Stage, key, request string) error {
 	if err := e.keepPolicy(ctx, c, j.set); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said
 	if err != nil {
 		return err
 	}
-	named, err := e.runOf(run, e.store)
+	named, err := e.runOf(run, e.stateOf())
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (e *Executor) explained(ctx context.Context, account string, back backFacts
 	if !hears {
 		return "", nil
 	}
-	named, err := e.runOf(run, e.store)
+	named, err := e.runOf(run, e.stateOf())
 	if err != nil {
 		return "", err
 	}

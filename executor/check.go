@@ -80,7 +80,7 @@ func (e *Executor) checkRun(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	named, err := e.runOf(full, e.store)
+	named, err := e.runOf(full, e.stateOf())
 	if err != nil {
 		return err
 	}

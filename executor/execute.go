@@ -42,7 +42,18 @@ func (e *Executor) launch(work *store.Work, known *dossier) *flight {
 	return f
 }
 
-// claim takes the run that was just decided on, if nobody else has. It returns the execution only if that applies this decision: the run may have
+// follow executes what was just decided. If the decision was made before, it takes the run, should nobody else have: whoever made it may have died.
+func (e *Executor) follow(ctx context.Context, run store.Run, request Request, receipt store.Receipt) *flight {
+	switch {
+	case receipt.Work != nil:
+		return e.launch(receipt.Work, nil)
+	case receipt.Replayed:
+		return e.claim(ctx, run, request)
+	}
+	return nil // somebody is at work on it, and will hear of it
+}
+
+// claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: the run may have
 // come further meanwhile, and then what is executed now is an answer to somebody else.
 func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *flight {
 	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
@@ -64,14 +75,18 @@ func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 	defer cancel()
 	defer e.stats.begin(work)()
 	stop := e.renew(ctx, cancel, work.Lease)
-	c := &filing{run: work.Run}
-	result, span, err := e.attempt(ctx, work, c, known)
+	c, state := &filing{run: work.Run}, e.newDraft(work)
+	result, span, err := e.attempt(ctx, work, c, known, state)
+	last, broken := state.close()
 	stop()
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
 	var outcome fermata.Outcome
 	if err == nil {
-		outcome, err = e.settle(settle, work, c, result)
+		err = broken
+	}
+	if err == nil {
+		outcome, err = e.settle(settle, work, c, result, last)
 	}
 	traceOutcome(span, outcome, err)
 	e.stats.ended(work, result.Applied, err)
@@ -80,7 +95,7 @@ func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.handBack(settle, work, err)
+		e.handBack(settle, work, last, err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
@@ -88,7 +103,7 @@ func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 }
 
 // attempt lets the provider work, with what is known of the run, and draws it.
-func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, known *dossier) (provider.Result, trace.Span, error) {
+func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, known *dossier, state *draft) (provider.Result, trace.Span, error) {
 	if known == nil {
 		d, err := e.dossierOf(ctx, work.Run.Account, work.Run.ID)
 		if err != nil {
@@ -98,7 +113,7 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 	}
 	c.dossier = *known
 	ctx, span := e.traceExecution(ctx, work, c.dossier)
-	result, err := e.provide(ctx, work, c)
+	result, err := e.provide(ctx, work, c, state)
 	return result, span, err
 }
 
@@ -126,7 +141,7 @@ func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease s
 }
 
 // provide lets the provider work.
-func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing) (result provider.Result, err error) {
+func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, state *draft) (result provider.Result, err error) {
 	defer safely.Recover(&err)
 	run := work.Run
 	if run.Attempts >= e.config.MaxAttempts {
@@ -136,8 +151,8 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing) (re
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &owner{e, work.Lease, c}, Policy: e.rules(run, c.dossier), Attempt: run.Attempts, Report: e.live.reporter(run)}
-	if x.Run, err = e.runOf(run, e.store.Fenced(work.Lease)); err != nil {
+	x := provider.Execution{Owner: &owner{e, work.Lease, c, state}, Policy: e.rules(run, c.dossier), Attempt: run.Attempts, Report: e.live.reporter(run)}
+	if x.Run, err = e.runOf(run, state); err != nil {
 		return result, err
 	}
 	if x.Input, err = e.open(run.Account, store.SealedInput, run.ID, run.Input); err != nil {
@@ -156,15 +171,16 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing) (re
 // runOf names a run for its provider.
 func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, error) {
 	ref, err := e.open(run.Account, store.SealedRef, run.ID, run.Ref)
-	return provider.Run{
-		Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: &sealedState{state, e},
-	}, err
+	return provider.Run{Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: state}, err
 }
 
-// settle gives the run back, with what it came to.
-func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result) (outcome fermata.Outcome, err error) {
+// stateOf is the state of runs that nobody executes here.
+func (e *Executor) stateOf() *sealedState { return &sealedState{e.store, e} }
+
+// settle gives the run back, with what it came to and the last of its state.
+func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, last *store.Save) (outcome fermata.Outcome, err error) {
 	defer safely.Recover(&err)
-	rest := store.Rest{Status: store.Waiting}
+	rest := store.Rest{Status: store.Waiting, State: last}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, questionID(i.ID)) {
 			rest.Applied = append(rest.Applied, i.ID)
@@ -256,8 +272,15 @@ func failed(run store.Run, code, message string) fermata.Failed {
 	return fermata.Failed{Run: run.ID, Code: code, Message: message}
 }
 
-// handBack lets others try: the execution could not be finished, and it is not the run's fault. After a stop they may at once.
-func (e *Executor) handBack(ctx context.Context, work *store.Work, why error) {
+// handBack lets others try: the execution could not be finished, and it is not the run's fault. They go on from what it had done; last is what of
+// that was not saved yet. After a stop they may at once.
+func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.Save, why error) {
+	if last != nil {
+		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
+		if _, err := e.store.Fenced(work.Lease).Save(ctx, key, last.Base, last.Delta); err != nil {
+			e.config.Log.Warn("what a run did last could not be saved; it is done again", "run", work.Run.ID)
+		}
+	}
 	release := store.Release{Delay: min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)}
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {

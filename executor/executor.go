@@ -33,6 +33,10 @@ type Config struct {
 	Workers int
 	// Poll is how often idle workers look for work. The default is 1 s.
 	Poll time.Duration
+	// SaveDelay is for how long a step that a run has done may be kept in memory before it is saved, so that several are saved together. A process
+	// that dies does again what it has not saved; questions, decisions and effects are never kept back. The default is 25 ms; a negative
+	// one saves each step at once.
+	SaveDelay time.Duration
 	// Wait is how long Run waits for an execution. The default is 5 s.
 	Wait time.Duration
 	// Timeout is how long a question may be open. The default is 24 h; a negative one is for ever.
@@ -61,7 +65,7 @@ func (c *Config) check() error {
 	case c.Box == nil:
 		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
 	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.Outage < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
-		return errors.New("executor: only Config.Timeout may be negative")
+		return errors.New("executor: only Config.Timeout and Config.SaveDelay may be negative")
 	}
 	for name, route := range c.Desk.Routes {
 		if err := route.Check(); err != nil {
@@ -72,6 +76,7 @@ func (c *Config) check() error {
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Workers = cmp.Or(c.Workers, 4)
 	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.SaveDelay = cmp.Or(c.SaveDelay, 25*time.Millisecond)
 	c.Wait = cmp.Or(c.Wait, 5*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour)
 	c.Outage = max(cmp.Or(c.Outage, 2*time.Minute), 4*c.Poll) // whoever looks so seldom is still there

@@ -85,6 +85,14 @@ func (h *hiccup) Amend(ctx context.Context, account string, beside store.Beside)
 	return h.now("Amend", func() error { return h.Store.Amend(ctx, account, beside) })
 }
 
+func (h *hiccup) Decide(ctx context.Context, decision store.Decision) (receipt store.Receipt, err error) {
+	err = h.now("Decide", func() (err error) { receipt, err = h.Store.Decide(ctx, decision); return err })
+	if err != nil {
+		return store.Receipt{}, err
+	}
+	return receipt, nil
+}
+
 func (h *hiccup) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (status store.Status, err error) {
 	err = h.now("Rest", func() (err error) { status, err = h.Store.Rest(ctx, lease, rest); return err })
 	return status, err
@@ -154,7 +162,7 @@ func told(t *testing.T, e *executor.Executor, request executor.Request) fermata.
 // A store that fails for a moment fails nothing for good, whichever call it is, and whether it took effect: the run completes, everything was done under
 // one key, and the books agree.
 func TestI2_AStoreThatFailsOnceFailsNoRun(t *testing.T) {
-	for _, what := range []string{"Begin", "End", "Paper", "Papers", "Now", "Amend", "Rest", "Load", "Save"} {
+	for _, what := range []string{"Begin", "End", "Paper", "Papers", "Now", "Amend", "Decide", "Rest", "Load", "Save"} {
 		for _, takes := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, taking effect %v", what, takes), func(t *testing.T) {
 				tried := 0

@@ -50,7 +50,7 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	named, err := e.runOf(run, e.store)
+	named, err := e.runOf(run, e.stateOf())
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 	for n := range x.Resumes {
 		x.Resumes[n].Receipt.Outcome = nil // as the run's
 	}
-	state := &sealedState{e.store, e}
+	state := e.stateOf()
 	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
 	if err == nil {
 		x.Checkpoint = checkpoint.Parts

@@ -115,6 +115,10 @@ func (s *sealedState) Load(ctx context.Context, key store.Key) (store.Checkpoint
 
 // Save seals the parts of a delta.
 func (s *sealedState) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	return s.Checkpoints.Save(ctx, key, base, s.seal(key, delta))
+}
+
+func (s *sealedState) seal(key store.Key, delta store.Delta) store.Delta {
 	put := make([]store.Part, len(delta.Put))
 	for i, part := range delta.Put {
 		data := part.Data
@@ -123,5 +127,5 @@ func (s *sealedState) Save(ctx context.Context, key store.Key, base int64, delta
 		}
 		put[i] = store.Part{Name: part.Name, Data: s.executor.config.Box.Seal(s.label(key, part.Name), data)}
 	}
-	return s.Checkpoints.Save(ctx, key, base, store.Delta{Put: put, Delete: delta.Delete})
+	return store.Delta{Put: put, Delete: delta.Delete}
 }

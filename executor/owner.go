@@ -15,17 +15,25 @@ type owner struct {
 	executor *Executor
 	lease    store.Lease
 	filing   *filing // of the execution, for what the audit log says of effects
+	state    *draft
 }
 
 func (o *owner) SetRef(ctx context.Context, ref string) error {
+	if err := o.state.write(ctx); err != nil {
+		return err
+	}
 	sealed := o.executor.seal(o.lease.Account, store.SealedRef, o.lease.Run, []byte(ref))
 	return o.executor.store.SetRef(ctx, o.lease, sealed)
 }
 
 func (o *owner) Ledger() fermata.Ledger { return o }
 
-// Begin writes down that an effect is about to happen. The store refuses it if nobody approved exactly this, or the run has another owner.
+// Begin writes down that an effect is about to happen, and before that what led to it. The store refuses it if nobody approved exactly this, or
+// the run has another owner.
 func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
+	if err := o.state.write(ctx); err != nil {
+		return fermata.LedgerLine{}, false, err
+	}
 	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
 	begins := audit.EffectBegun{
 		Number: intent.Try, Action: o.action(intent), Key: intent.Key, Repeatable: intent.Repeatable, Fence: o.lease.Fence, Ruling: o.ruling(intent),

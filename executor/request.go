@@ -180,7 +180,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		err := e.refused(ctx, run, receipt)
 		return nil, errors.Join(err, e.logRefusal(ctx, run, request, err))
 	}
-	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.claim(ctx, run, request)})
+	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, run, request, receipt)})
 }
 
 func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Run, error) {

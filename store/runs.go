@@ -22,7 +22,7 @@ import (
 // An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
 // run no longer asks. An effect is started, and then succeeded, failed or (nobody knows) indeterminate.
 type Runs interface {
-	// Create begins a run, owned by whoever creates it. It returns ErrExists if a run of that state key is alive, or if one was created
+	// Create begins a run, owned by whoever creates it, with fence 1. It returns ErrExists if a run of that state key is alive, or if one was created
 	// since the caller looked: NewRun.After is not the newest any more.
 	Create(ctx context.Context, run NewRun) (Lease, error)
 
@@ -44,7 +44,8 @@ type Runs interface {
 
 	// Rest gives a run back. What it waits for becomes visible here, together with everything else in rest; what it no longer
 	// asks is withdrawn. A run that would wait although something was decided and not applied, or be parked although nothing is in
-	// doubt any more, becomes ready instead. It returns what the run is now, or ErrFenced.
+	// doubt any more, becomes ready instead. It returns what the run is now, or ErrFenced: also if the run's state is not the one that
+	// Rest.State was prepared on.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
 
 	// Release gives a run back undone, and counts the attempt. It becomes ready, but not before the delay is over; or parked, if
@@ -57,8 +58,9 @@ type Runs interface {
 
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
-	// says why. A run that waits and has something to do now becomes ready. A decision without answers is ErrKey. One that would be
-	// accepted, and does not bring the change of each request that it decides, is ErrStale: nothing is recorded of it.
+	// says why. A run that waits and has something to do now becomes ready; with Decision.Claim it is taken at once, if it can be, as by
+	// Claim. A decision without answers is ErrKey. One that would be accepted, and does not bring the change of each request that it
+	// decides, is ErrStale: nothing is recorded of it.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
@@ -222,7 +224,15 @@ type Rest struct {
 	Applied []string
 	// Outcome, sealed by the caller, is kept with the run and with the resumes that were applied.
 	Outcome []byte
-	Beside  Beside
+	// State, if given, is the last save of the run's checkpoint.
+	State  *Save
+	Beside Beside
+}
+
+// Save is a change of a checkpoint that is made with something else, or not at all; see [Checkpoints].
+type Save struct {
+	Base  int64
+	Delta Delta
 }
 
 // NewInterrupt is a question that becomes visible. Its id is unique in the account.
@@ -293,6 +303,8 @@ type Decision struct {
 	ResumeID, Actor, Body string
 	Via                   string
 	Answers               []Answer
+	// Claim, if given, is by whom the run is taken if the decision is accepted now. Account and Run in it are not looked at.
+	Claim *Claim
 	// Beside is written if the decision is accepted now.
 	Beside Beside
 }
@@ -333,6 +345,8 @@ type Receipt struct {
 	Outcome []byte
 	// Replayed says that this decision was made before.
 	Replayed bool
+	// Work is the run, if it was taken with the decision.
+	Work *Work
 }
 
 // NewEffect is an effect that is about to happen.

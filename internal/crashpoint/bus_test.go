@@ -94,6 +94,7 @@ func (s *sim) boot(slot int) {
 	h := &hands{outside: s.outside, way: r}
 	c := config(s.t, &port{inner: s.store, way: r}, h.flows(s.t))
 	c.Desk.Rules, c.Lease, c.Poll, c.Timeout = s.rules, 30*time.Second, 20*time.Second, 20*time.Minute
+	c.SaveDelay = []time.Duration{-1, 25 * time.Millisecond, time.Hour}[s.rng.IntN(3)]
 	go func() {
 		e, err := executor.New(c)
 		for errors.Is(err, errHiccup) {

@@ -179,7 +179,8 @@ func config(t testing.TB, s store.Store, p provider.Provider) executor.Config {
 	}
 	return executor.Config{
 		Store: s, Providers: []provider.Provider{p}, Box: key, Workers: 1, Lease: time.Hour, Poll: 20 * time.Millisecond, Wait: time.Minute,
-		Log: slog.New(slog.NewTextHandler(logTo(), nil)),
+		SaveDelay: time.Hour, // as long as anything may be kept back, and never by the clock
+		Log:       slog.New(slog.NewTextHandler(logTo(), nil)),
 	}
 }
 

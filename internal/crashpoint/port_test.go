@@ -112,7 +112,16 @@ func (p *port) Retry(ctx context.Context, account, stateKey string) (store.Run, 
 }
 
 func (p *port) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
-	return through(ctx, p, "Decide", func(ctx context.Context) (store.Receipt, error) { return p.inner.Decide(ctx, decision) })
+	if decision.Claim != nil {
+		claim := *decision.Claim
+		claim.Lease = p.leased(claim.Lease)
+		decision.Claim = &claim
+	}
+	receipt, err := through(ctx, p, "Decide", func(ctx context.Context) (store.Receipt, error) { return p.inner.Decide(ctx, decision) })
+	if receipt.Work != nil && p.claimed != nil {
+		p.claimed()
+	}
+	return receipt, err
 }
 
 func (p *port) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {

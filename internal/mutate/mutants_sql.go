@@ -6,7 +6,7 @@ var sqliteMutants = []mutant{
 		swap(`AND fence = ?3 AND status = 'running'`, `AND ?3 > 0 AND status = 'running'`),
 		"./store/sqlite", "TestStore/Runs/I16"},
 	{"I16", "a former owner saves a checkpoint", "store/sqlite/effects.go",
-		swap(`return turn{tx: tx, statements: f.writing}.owned(ctx, f.lease)`, `return nil`),
+		swap(`return t.owned(ctx, f.lease)`, `return nil`),
 		"./store/sqlite", "TestStore/Runs/I16"},
 	{"I1", "what is decided can be decided again", "store/sqlite/decide.go",
 		swap(`WHEN i.state = 'decided' THEN 'already_decided'`, `WHEN FALSE THEN 'already_decided'`),

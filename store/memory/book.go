@@ -295,6 +295,9 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		}
 	}
 	b.resumes[key] = &bookedResume{Receipt: receipt, body: d.Body}
+	if receipt.Result == store.Accepted && d.Claim != nil {
+		receipt.Work = b.claim(now, store.Claim{Owner: d.Claim.Owner, Lease: d.Claim.Lease, Account: d.Account, Run: d.Run})
+	}
 	return receipt, nil
 }
 

@@ -93,7 +93,20 @@ func (r *Runs) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (st
 	if err := rest.Beside.Check(); err != nil {
 		return "", err
 	}
-	return do(ctx, r, func(b *book, now time.Time) (store.Status, error) { return b.rest(now, lease, rest) })
+	key := store.Key{Account: lease.Account, Run: lease.Run}
+	if rest.State != nil && !wellNamed(key, rest.State.Delta) {
+		return "", store.ErrKey
+	}
+	return do(ctx, r, func(b *book, now time.Time) (store.Status, error) {
+		if rest.State != nil && rest.State.Base != r.version(key) {
+			return "", store.ErrFenced
+		}
+		status, err := b.rest(now, lease, rest)
+		if err == nil && rest.State != nil {
+			_, err = r.save(key, rest.State.Base, rest.State.Delta)
+		}
+		return status, err
+	})
 }
 
 // Release gives a run back undone; see [store.Runs].

@@ -87,6 +87,14 @@ func (s *Store) save(key store.Key, base int64, delta store.Delta) (int64, error
 	return r.version, nil
 }
 
+// version is that of a checkpoint, 0 if there is none. It is called with the lock held.
+func (s *Store) version(key store.Key) int64 {
+	if r := s.runs[key]; r != nil {
+		return r.version
+	}
+	return 0
+}
+
 // Delete forgets the checkpoint, if there is one.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	if err := ctx.Err(); err != nil {

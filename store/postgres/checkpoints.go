@@ -35,31 +35,40 @@ WHERE ` + thisCheckpoint + ` AND c.version = $3`
 	// All of it sees the snapshot from before a wait for that lock. That is enough: whoever held the lock and has committed has
 	// changed the version, and then the compare, which is done again on the newest row, fails. So parts are
 	// written only if nobody has changed them since the snapshot.
-	createSQL  = `WITH checkpoint AS (` + createCheckpoint + createRest
-	advanceSQL = `WITH checkpoint AS (` + advanceCheckpoint + advanceRest
+	createSQL  = `WITH checkpoint AS (` + createCheckpoint + createParts + savedVersion
+	advanceSQL = `WITH checkpoint AS (` + advanceCheckpoint + advanceParts + savedVersion
 
 	// For the owner of a run the same is done only if the transaction has that run in hand.
-	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createRest
-	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceRest
+	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createParts + savedVersion
+	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceParts + savedVersion
+
+	// With a rest, the run goes out of hand if the save fails: then nothing that follows changes anything.
+	createRestingSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createParts + keepInHand
+	advanceRestingSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceParts + keepInHand
+
+	savedVersion = `
+SELECT version FROM checkpoint`
+
+	keepInHand = `
+SELECT set_config('fermata.run', coalesce((SELECT current_setting('fermata.run', true) FROM checkpoint), ''), true)`
 
 	createCheckpoint = `
     INSERT INTO checkpoints (account, run, version, updated_at) SELECT $1, $2, 1, clock_timestamp()`
 
-	createRest = `
+	createParts = `
     ON CONFLICT (digest) DO NOTHING
     RETURNING id, version
 ), put AS (
     INSERT INTO checkpoint_parts (checkpoint, name, data)
     SELECT c.id, part.name, part.data
     FROM checkpoint AS c CROSS JOIN unnest($3::bytea[], $4::bytea[]) AS part (name, data)
-)
-SELECT version FROM checkpoint`
+)`
 
 	advanceCheckpoint = `
     UPDATE checkpoints AS c SET version = c.version + 1, updated_at = clock_timestamp()
     WHERE ` + thisCheckpoint + ` AND c.version = $5`
 
-	advanceRest = `
+	advanceParts = `
     RETURNING id, version
 ), gone AS (
     DELETE FROM checkpoint_parts AS p USING checkpoint AS c, unnest($6::bytea[]) AS part (name)
@@ -69,8 +78,7 @@ SELECT version FROM checkpoint`
     SELECT c.id, part.name, part.data
     FROM checkpoint AS c CROSS JOIN unnest($3::bytea[], $4::bytea[]) AS part (name, data)
     ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
-)
-SELECT version FROM checkpoint`
+)`
 
 	// removeSQL takes the parts along by the foreign key's cascade. A second DELETE would not see those that a save has added
 	// while this statement waited for its lock; the cascade does.
@@ -176,20 +184,12 @@ func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, b
 	var t turn
 	var version int64
 	may, saved := true, false
+	create, advance := createSQL, advanceSQL
 	if lease != nil {
-		may = false
+		may, create, advance = false, createOwnedSQL, advanceOwnedSQL
 		t.lock(&may, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
 	}
-	names, data, gone := columns(delta)
-	text, values := createSQL, []any{key.Account, key.Run, names, data}
-	switch {
-	case base != 0 && lease != nil:
-		text, values = advanceOwnedSQL, append(values, base, gone)
-	case base != 0:
-		text, values = advanceSQL, append(values, base, gone)
-	case lease != nil:
-		text = createOwnedSQL
-	}
+	text, values := saveStatement(create, advance, key, store.Save{Base: base, Delta: delta})
 	t.find(&saved, []any{&version}, text, values...)
 	err := s.do(ctx, "save to", &t)
 	switch {
@@ -201,6 +201,16 @@ func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, b
 		return 0, store.ErrStale
 	}
 	return version, nil
+}
+
+// saveStatement is the statement of a save, with its arguments.
+func saveStatement(create, advance string, key store.Key, save store.Save) (text string, values []any) {
+	names, data, gone := columns(save.Delta)
+	values = []any{key.Account, key.Run, names, data}
+	if save.Base == 0 {
+		return create, values
+	}
+	return advance, append(values, save.Base, gone)
 }
 
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.

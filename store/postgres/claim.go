@@ -34,10 +34,19 @@ WITH ready AS (
 WITH found AS (
     SELECT key, status FROM runs
     WHERE key = sha256(sha256($3) || sha256($4)) AND account = $3
-      AND (status = 'ready' AND (ready_after IS NULL OR ready_after <= statement_timestamp())
-           OR status = 'running' AND lease_until <= statement_timestamp())
+      AND ` + claimable + `
     FOR NO KEY UPDATE
 )` + takeRun
+
+	// decidedRunSQL takes the run in hand, if what goes before is made. What it is now counts.
+	decidedRunSQL = `
+WITH found AS (
+    SELECT key, status FROM runs
+    WHERE key = ` + inHand + ` AND account = $3 AND current_setting('fermata.made', true) = 'on' AND ` + claimable + `
+)` + takeRun
+
+	claimable = `(status = 'ready' AND (ready_after IS NULL OR ready_after <= statement_timestamp())
+           OR status = 'running' AND lease_until <= statement_timestamp())`
 
 	takeRun = `
 UPDATE runs AS r SET status = 'running', fence = r.fence + 1, owner = $1, lease_until = clock_timestamp() + $2::bigint * interval '1 microsecond',
@@ -72,21 +81,41 @@ SELECT account, run, events, 'parked', '', updated_at FROM changed WHERE held`
 // Claim takes a run that has something to do; see [store.Runs].
 func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
 	var t turn
-	var work store.Work
-	var key string
-	found, text, values := false, nextRunSQL, []any{claim.Owner, micros(claim.Lease)}
+	text, values := nextRunSQL, []any{claim.Owner, micros(claim.Lease)}
 	if claim.Run != "" {
 		text, values = thisRunSQL, append(values, claim.Account, claim.Run)
 	} else {
 		t.queue(matureSQL)
 	}
-	t.find(&found, append([]any{&key, &work.TakenOver}, runDest(&work.Run)...), text, values...)
-	list(&t, &work.Decided, scanInterrupt, undoneSQL)
-	if err := s.do(ctx, "claim a run in", &t); err != nil || !found {
+	taken := t.take(text, values...)
+	if err := s.do(ctx, "claim a run in", &t); err != nil {
 		return nil, err
 	}
-	work.Lease = store.Lease{Account: work.Run.Account, Run: work.Run.ID, Fence: work.Run.Fence}
-	return &work, nil
+	return taken.work(), nil
+}
+
+// taken is what became of a claim.
+type taken struct {
+	found bool
+	store.Work
+}
+
+// take adds the statements that take a run, and say what is to be done.
+func (t *turn) take(text string, values ...any) *taken {
+	var key string
+	w := new(taken)
+	t.find(&w.found, append([]any{&key, &w.TakenOver}, runDest(&w.Run)...), text, values...)
+	list(t, &w.Decided, scanInterrupt, undoneSQL)
+	return w
+}
+
+// work is the run that was taken, or nil.
+func (w *taken) work() *store.Work {
+	if !w.found {
+		return nil
+	}
+	w.Lease = store.Lease{Account: w.Run.Account, Run: w.Run.ID, Fence: w.Run.Fence}
+	return &w.Work
 }
 
 // Renew extends a lease; see [store.Runs].

@@ -133,12 +133,17 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	if err := t.beside(d.Account, d.Beside, decided...); err != nil {
 		return store.Receipt{}, err
 	}
+	work := new(taken)
+	if d.Claim != nil {
+		work = t.take(decidedRunSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
+	}
 	if err := s.do(ctx, "decide in", &t); err != nil {
 		return store.Receipt{}, err
 	}
 	if !given {
 		return s.replay(ctx, d)
 	}
+	receipt.Work = work.work()
 	if receipt.Result == store.Accepted {
 		s.tell(d.Account, d.Run)
 	}

@@ -77,6 +77,9 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	var t turn
 	locked, rested := false, false
 	t.lock(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+	if err := t.saveState(lease, rest.State); err != nil {
+		return "", err
+	}
 	if len(rest.Applied) > 0 {
 		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome)
 	}
@@ -96,6 +99,20 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	}
 	s.tell(lease.Account, lease.Run)
 	return status, nil
+}
+
+// saveState adds the save of the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+func (t *turn) saveState(lease store.Lease, state *store.Save) error {
+	if state == nil {
+		return nil
+	}
+	key := store.Key{Account: lease.Account, Run: lease.Run}
+	if err := check(key, state.Delta); err != nil {
+		return err
+	}
+	text, values := saveStatement(createRestingSQL, advanceRestingSQL, key, *state)
+	t.queue(text, values...)
+	return nil
 }
 
 // questionColumns are the arguments of restSQL that hold what is asked. Of several questions with one id the first counts.

@@ -65,6 +65,15 @@ func (s *Store) Fenced(lease store.Lease) store.Checkpoints {
 	return fenced // New has seen another type; without an index there is only the store behind
 }
 
+// Rest gives a run back in the store behind, see [store.Runs], and then tells Redis of the state that was saved with it.
+func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	status, err := s.Store.Rest(ctx, lease, rest)
+	if err == nil && rest.State != nil {
+		s.front.cache.put(ctx, s.front.cache.turn(store.Key{Account: lease.Account, Run: lease.Run}), rest.State.Delta)
+	}
+	return status, err
+}
+
 // Forget deletes a run from the store behind, see [store.Keeping], and then its checkpoint from Redis.
 func (s *Store) Forget(ctx context.Context, account, run string) error {
 	err := s.Store.Forget(ctx, account, run)

@@ -82,24 +82,21 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	return s.saveIf(ctx, key, base, delta, func(*sql.Tx) error { return nil })
+	return s.saveIf(ctx, key, base, delta, func(turn) error { return nil })
 }
 
 // saveIf saves unless the transaction finds that it may not.
-func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(*sql.Tx) error) (int64, error) {
-	err := check(key, delta)
-	if err == nil {
-		err = s.write(ctx, func(tx *sql.Tx) error {
-			if err := may(tx); err != nil {
-				return err
-			}
-			return s.apply(ctx, tx, key, base, delta)
-		})
+func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(turn) error) (int64, error) {
+	const op = "save to"
+	if err := check(key, delta); err != nil {
+		return 0, s.fail(ctx, op, err)
 	}
-	if err != nil {
-		return 0, s.fail(ctx, "save to", err)
-	}
-	return base + 1, nil
+	return do(ctx, s, op, func(t turn) (int64, error) {
+		if err := may(t); err != nil {
+			return 0, err
+		}
+		return base + 1, t.save(ctx, key, base, delta)
+	})
 }
 
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
@@ -127,30 +124,21 @@ func (s *Store) write(ctx context.Context, change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-func (s *Store) apply(ctx context.Context, tx *sql.Tx, key store.Key, base int64, delta store.Delta) error {
-	account, run := []byte(key.Account), []byte(key.Run)
-	var result sql.Result
-	var err error
-	if base == 0 {
-		result, err = tx.StmtContext(ctx, s.writing[createSQL]).ExecContext(ctx, account, run)
-	} else {
-		result, err = tx.StmtContext(ctx, s.writing[advanceSQL]).ExecContext(ctx, account, run, base)
+// save applies the delta, or returns ErrStale.
+func (t turn) save(ctx context.Context, key store.Key, base int64, delta store.Delta) error {
+	text, values := createSQL, []any{key.Account, key.Run}
+	if base != 0 {
+		text, values = advanceSQL, append(values, base)
+	}
+	changed, err := t.exec(ctx, text, values...)
+	if err == nil && changed == 0 {
+		err = store.ErrStale
 	}
 	if err != nil {
 		return err
 	}
-	if changed, err := result.RowsAffected(); err != nil {
-		return err
-	} else if changed == 0 {
-		return store.ErrStale
-	}
-	return s.applyParts(ctx, tx, account, run, delta)
-}
-
-func (s *Store) applyParts(ctx context.Context, tx *sql.Tx, account, run []byte, delta store.Delta) error {
-	drop, put := tx.StmtContext(ctx, s.writing[dropSQL]), tx.StmtContext(ctx, s.writing[putSQL])
 	for _, name := range delta.Delete {
-		if _, err := drop.ExecContext(ctx, account, run, []byte(name)); err != nil {
+		if _, err := t.exec(ctx, dropSQL, key.Account, key.Run, name); err != nil {
 			return err
 		}
 	}
@@ -159,7 +147,7 @@ func (s *Store) applyParts(ctx context.Context, tx *sql.Tx, account, run []byte,
 		if data == nil {
 			data = []byte{} // nil would be NULL
 		}
-		if _, err := put.ExecContext(ctx, account, run, []byte(part.Name), data); err != nil {
+		if _, err := t.exec(ctx, putSQL, key.Account, key.Run, part.Name, data); err != nil {
 			return err
 		}
 	}

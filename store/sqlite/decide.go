@@ -85,7 +85,10 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 			return store.Receipt{}, err
 		}
 	}
-	return receipt, nil
+	if d.Claim != nil {
+		receipt.Work, err = t.claim(ctx, store.Claim{Owner: d.Claim.Owner, Lease: d.Claim.Lease, Account: d.Account, Run: d.Run})
+	}
+	return receipt, err
 }
 
 // answer decides an interrupt, unless that was done a moment ago: of two answers to one interrupt the last counts.

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -152,7 +151,5 @@ type fenced struct {
 
 // Save looks at the fence in the transaction that saves: nobody can take the run over in between.
 func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	return f.saveIf(ctx, key, base, delta, func(tx *sql.Tx) error {
-		return turn{tx: tx, statements: f.writing}.owned(ctx, f.lease)
-	})
+	return f.saveIf(ctx, key, base, delta, func(t turn) error { return t.owned(ctx, f.lease) })
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/fermata-go/fermata/store"
@@ -51,11 +52,19 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	if err := rest.Beside.Check(); err != nil {
 		return "", err
 	}
+	if rest.State != nil {
+		if err := check(store.Key{Account: lease.Account, Run: lease.Run}, rest.State.Delta); err != nil {
+			return "", s.fail(ctx, "rest a run in", err)
+		}
+	}
 	return do(ctx, s, "rest a run in", func(t turn) (store.Status, error) { return t.rest(ctx, lease, rest) })
 }
 
 func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
 	if err := t.owned(ctx, lease); err != nil {
+		return "", err
+	}
+	if err := t.saveState(ctx, lease, rest.State); err != nil {
 		return "", err
 	}
 	for _, id := range rest.Applied {
@@ -77,6 +86,18 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 		return "", err
 	}
 	return status, t.beside(ctx, lease.Account, rest.Beside)
+}
+
+// saveState saves the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+func (t turn) saveState(ctx context.Context, lease store.Lease, state *store.Save) error {
+	if state == nil {
+		return nil
+	}
+	err := t.save(ctx, store.Key{Account: lease.Account, Run: lease.Run}, state.Base, state.Delta)
+	if errors.Is(err, store.ErrStale) {
+		return store.ErrFenced
+	}
+	return err
 }
 
 // awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and

@@ -81,6 +81,9 @@ func (m *twins) rest() {
 	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
 		requests = append(requests, m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.Pending }).ID)
 	}
+	if pick(m, "state", false, true) {
+		rest.State = &store.Save{Base: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
+	}
 	rest.Beside = m.beside(lease.Account, lease.Run, requests...)
 	both(m, "Rest", func(s store.Store) (store.Status, error) { return s.Rest(m.Context(), lease, rest) })
 }
@@ -103,7 +106,13 @@ func (m *twins) decide() {
 		m.resumes = append(m.resumes, seen)
 	}
 	d.Beside = m.beside(d.Account, d.Run, m.brought(d)...)
-	both(m, "Decide", func(s store.Store) (store.Receipt, error) { return s.Decide(m.Context(), d) })
+	if pick(m, "claim", false, true) {
+		d.Claim = &store.Claim{Owner: "decider\x00", Lease: m.duration()}
+	}
+	receipt, _ := both(m, "Decide", func(s store.Store) (store.Receipt, error) { return s.Decide(m.Context(), d) })
+	if receipt.Work != nil {
+		m.leases = append(m.leases, receipt.Work.Lease)
+	}
 }
 
 func (m *twins) answer(d store.Decision) store.Answer {

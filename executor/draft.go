@@ -1,0 +1,239 @@
+package executor
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// draft is the state of a run while it is executed. What the run saves is kept back for a moment, so that steps which follow each other quickly
+// cost one transaction and not one each, and the last of them goes with the rest of the run.
+//
+// It is written at the latest when the moment is over, before an effect begins, and with the rest. A process that dies before that
+// loses the work of a moment, as if it had died that much earlier: nobody outside has seen anything of it. Questions become visible with the
+// rest, effects begin after a write, and what people decided is kept elsewhere.
+type draft struct {
+	state  *sealedState // fenced
+	key    store.Key
+	moment time.Duration // none: everything is written at once
+	life   context.Context
+
+	// store is full while somebody is at the store. It is no mutex: whoever waits for a mutex cannot be called off.
+	store chan struct{}
+
+	mu      sync.Mutex // guards the rest
+	known   bool       // whether whole is known
+	whole   store.Checkpoint
+	stored  int64             // the version in the store; that of whole counts what the run has saved
+	changed map[string]change // since the last write
+	timer   *time.Timer       // set while something is kept back
+	closed  bool
+	broken  error // of a write: nobody knows what is in the store
+}
+
+// change is what became of a part; nil is gone.
+type change []byte
+
+var _ store.Checkpoints = (*draft)(nil)
+
+// newDraft makes the draft of an execution.
+func (e *Executor) newDraft(work *store.Work) *draft {
+	d := &draft{
+		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
+		moment: e.config.SaveDelay, life: e.life, store: make(chan struct{}, 1),
+	}
+	d.known = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
+	return d
+}
+
+// Load returns the state as the run knows it.
+func (d *draft) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	if key != d.key {
+		return d.state.Load(ctx, key)
+	}
+	if err := d.look(ctx); err != nil {
+		return store.Checkpoint{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.whole.Version == 0 {
+		return store.Checkpoint{}, store.ErrNotFound
+	}
+	return store.Checkpoint{Version: d.whole.Version, Parts: maps.Clone(d.whole.Parts)}, nil
+}
+
+// look reads the state, unless it is known. Nobody else can change it as long as the lease is good.
+func (d *draft) look(ctx context.Context) error {
+	if d.isKnown() {
+		return nil
+	}
+	if err := d.lock(ctx); err != nil {
+		return err
+	}
+	defer d.unlock()
+	if d.isKnown() {
+		return nil
+	}
+	loaded, err := d.state.Load(ctx, d.key)
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known, d.whole, d.stored = true, loaded, loaded.Version
+	return nil
+}
+
+func (d *draft) isKnown() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known
+}
+
+// lock waits until nobody else is at the store.
+func (d *draft) lock(ctx context.Context) error {
+	select {
+	case d.store <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *draft) unlock() { <-d.store }
+
+// Save keeps a change until it is written.
+func (d *draft) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	if key != d.key {
+		return d.state.Save(ctx, key, base, delta)
+	}
+	if err := d.look(ctx); err != nil {
+		return 0, err
+	}
+	version, err := d.keep(base, delta)
+	if err == nil && d.moment <= 0 {
+		err = d.write(ctx)
+	}
+	return version, err
+}
+
+func (d *draft) keep(base int64, delta store.Delta) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.broken != nil:
+		return 0, d.broken
+	case d.closed:
+		return 0, store.ErrFenced
+	case base != d.whole.Version:
+		return 0, store.ErrStale
+	}
+	if d.changed == nil {
+		d.changed = make(map[string]change)
+	}
+	if d.whole.Parts == nil {
+		d.whole.Parts = make(map[string][]byte)
+	}
+	for _, name := range delta.Delete {
+		d.changed[name] = nil
+		delete(d.whole.Parts, name)
+	}
+	for _, part := range delta.Put {
+		data := slices.Clip(part.Data)
+		if data == nil {
+			data = []byte{}
+		}
+		d.changed[part.Name], d.whole.Parts[part.Name] = data, data
+	}
+	d.whole.Version++
+	if d.timer == nil && d.moment > 0 {
+		d.timer = time.AfterFunc(d.moment, d.due)
+	}
+	return d.whole.Version, nil
+}
+
+// due writes what was kept back for long enough. If that fails, the run hears of it with its next save.
+func (d *draft) due() {
+	ctx, cancel := context.WithTimeout(d.life, settleTimeout)
+	defer cancel()
+	_ = d.write(ctx)
+}
+
+// write writes what is kept back, and returns when it is durable. After an error nothing is written any more: whether it was
+// is unknown, and a second try could overwrite what somebody else did since.
+func (d *draft) write(ctx context.Context) error {
+	if err := d.lock(ctx); err != nil {
+		return err
+	}
+	defer d.unlock()
+	save, err := d.take()
+	if err != nil || save == nil {
+		return err
+	}
+	version, err := d.state.Checkpoints.Save(ctx, d.key, save.Base, save.Delta)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken = err; err == nil {
+		d.stored = version
+	}
+	return err
+}
+
+// take returns what is kept back, sealed, and keeps it no longer; nil if there is nothing.
+func (d *draft) take() (*store.Save, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	if d.broken != nil || d.changed == nil {
+		return nil, d.broken
+	}
+	save := &store.Save{Base: d.stored}
+	for _, name := range slices.Sorted(maps.Keys(d.changed)) {
+		if data := d.changed[name]; data != nil {
+			save.Delta.Put = append(save.Delta.Put, store.Part{Name: name, Data: data})
+		} else {
+			save.Delta.Delete = append(save.Delta.Delete, name)
+		}
+	}
+	d.changed = nil
+	save.Delta = d.state.seal(d.key, save.Delta)
+	return save, nil
+}
+
+// close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
+func (d *draft) close() (*store.Save, error) {
+	d.store <- struct{}{} // a write has a time limit of its own
+	defer d.unlock()
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	return d.take()
+}
+
+// Delete removes the state.
+func (d *draft) Delete(ctx context.Context, key store.Key) error {
+	if key != d.key {
+		return d.state.Delete(ctx, key)
+	}
+	if err := d.lock(ctx); err != nil {
+		return err
+	}
+	defer d.unlock()
+	if _, err := d.take(); err != nil {
+		return err
+	}
+	err := d.state.Delete(ctx, key)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken = err; err == nil {
+		d.known, d.whole, d.stored = true, store.Checkpoint{}, 0
+	}
+	return err
+}

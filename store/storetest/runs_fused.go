@@ -1,0 +1,148 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// What is done in one transaction because it belongs together: a rest with the last save, a decision with the claim of its run.
+
+func (d *desk) state(run string) (version int64, parts map[string][]byte) {
+	d.t.Helper()
+	checkpoint, err := d.runs.Fenced(store.Lease{}).Load(d.ctx(), store.Key{Account: "acme", Run: run})
+	d.must(err)
+	return checkpoint.Version, checkpoint.Parts
+}
+
+func testRestSaves(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	first := &store.Save{Delta: parts{"a": "1", "b": "2"}.delta()}
+	_, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: questions("i"), State: first})
+	d.must(err)
+	if version, saved := d.state("r"); version != 1 || string(saved["a"]) != "1" || string(saved["b"]) != "2" {
+		t.Errorf("the first rest has saved version %d: %q", version, saved)
+	}
+	d.gets(approve("r", "1", "i"), store.Accepted)
+	work := d.claimed("w", "r")
+	version, err := d.runs.Fenced(work.Lease).Save(d.ctx(), store.Key{Account: "acme", Run: "r"}, 1, parts{"c": "3"}.delta())
+	d.must(err)
+	last := &store.Save{Base: version, Delta: store.Delta{Put: []store.Part{{Name: "a", Data: []byte("4")}, {Name: "empty", Data: []byte{}}}, Delete: []string{"b", "never"}}}
+	_, err = d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, State: last})
+	d.must(err)
+	version, saved := d.state("r")
+	if diff := cmp.Diff(map[string][]byte{"a": []byte("4"), "c": []byte("3"), "empty": {}}, saved); diff != "" || version != 3 {
+		t.Errorf("version %d: %s", version, diff)
+	}
+}
+
+func testRestSavesNothing(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	key := store.Key{Account: "acme", Run: "r"}
+	_, err := d.runs.Fenced(lease).Save(d.ctx(), key, 0, parts{"a": "1"}.delta())
+	d.must(err)
+	rest := func(lease store.Lease, base int64) error {
+		_, err := d.runs.Rest(d.ctx(), lease, store.Rest{
+			Status: store.Waiting, Open: questions("i"), Outcome: []byte("o"), State: &store.Save{Base: base, Delta: parts{"a": "2"}.delta()},
+		})
+		return err
+	}
+	for _, base := range []int64{0, 2, 7} {
+		d.wants(rest(lease, base), store.ErrFenced)
+	}
+	d.is("r", store.Running)
+	if asked, err := d.runs.Interrupts(d.ctx(), "acme", "r"); err != nil || len(asked) > 0 {
+		t.Errorf("it asks %+v, %v", asked, err)
+	}
+	d.wants(rest(store.Lease{Account: "acme", Run: "r", Fence: lease.Fence + 1}, 1), store.ErrFenced)
+	d.wants(rest(store.Lease{Account: "acme", Run: "unknown", Fence: 1}, 0), store.ErrFenced)
+	if _, err := d.runs.Fenced(lease).Load(d.ctx(), store.Key{Account: "acme", Run: "unknown"}); err != store.ErrNotFound {
+		t.Errorf("a run that does not exist has a state: %v", err)
+	}
+	_, err = d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, State: &store.Save{Base: 1, Delta: parts{"": "2"}.delta()}})
+	d.wants(err, store.ErrKey)
+	if version, saved := d.state("r"); version != 1 || string(saved["a"]) != "1" {
+		t.Errorf("something was saved: version %d, %q", version, saved)
+	}
+	d.must(rest(lease, 1))
+}
+
+func testDecideClaims(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	decision := approve("r", "1", "i1")
+	decision.Claim = &store.Claim{Owner: "w", Lease: aWhile, Account: "other", Run: "not looked at"}
+	receipt := d.decide(decision)
+	work := receipt.Work
+	if receipt.Result != store.Accepted || work == nil {
+		t.Fatalf("the decider gets %+v", receipt)
+	}
+	if work.Run.ID != "r" || work.Run.Owner != "w" || work.Run.Status != store.Running || work.Lease != (store.Lease{Account: "acme", Run: "r", Fence: 2}) || work.TakenOver || work.Run.Attempts != 0 {
+		t.Errorf("it has %+v", work)
+	}
+	if len(work.Decided) != 1 || work.Decided[0].ID != "i1" || string(work.Decided[0].Answer) != "yes" {
+		t.Errorf("to be done is %+v", work.Decided)
+	}
+	d.is("r", store.Running)
+	if again := d.decide(decision); !again.Replayed || again.Work != nil {
+		t.Errorf("a twin gets %+v", again)
+	}
+	other := approve("r", "2", "i2") // while it has an owner
+	other.Claim = decision.Claim
+	if receipt := d.decide(other); receipt.Result != store.Accepted || receipt.Work != nil {
+		t.Errorf("another decider gets %+v", receipt)
+	}
+	late := approve("r", "3", "i1")
+	late.Claim = decision.Claim
+	if receipt := d.decide(late); receipt.Result != store.AlreadyDecided || receipt.Work != nil {
+		t.Errorf("who is late gets %+v", receipt)
+	}
+	status, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("i2"), Applied: []string{"i1"}})
+	d.must(err)
+	if status != store.Ready {
+		t.Errorf("the second answer is slept over: %s", status)
+	}
+}
+
+func testRefusedClaimsNothing(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.gets(approve("r", "1", "i1"), store.Accepted)
+	refused := approve("r", "2", "i1")
+	refused.Actor, refused.Claim = "bob", &store.Claim{Owner: "w", Lease: aWhile}
+	if receipt := d.decide(refused); receipt.Work != nil {
+		t.Errorf("a refused decision takes %+v", receipt.Work)
+	}
+	d.is("r", store.Ready)
+}
+
+func testManyClaimByDeciding(t *testing.T, d *desk) {
+	const questions = 8
+	var ids []string
+	for n := range questions {
+		ids = append(ids, fmt.Sprint("i", n))
+	}
+	d.waiting("r", ids...)
+	var owners atomic.Int32
+	var wg sync.WaitGroup
+	for n, id := range ids {
+		wg.Go(func() {
+			decision := approve("r", fmt.Sprint("resume-", n), id)
+			decision.Claim = &store.Claim{Owner: fmt.Sprint("w", n), Lease: aWhile}
+			receipt, err := d.runs.Decide(d.ctx(), decision)
+			if err != nil || receipt.Result != store.Accepted {
+				t.Errorf("%s gets %+v, %v", id, receipt, err)
+			}
+			if receipt.Work != nil {
+				owners.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if owners.Load() != 1 {
+		t.Errorf("%d of those who decided have the run", owners.Load())
+	}
+}

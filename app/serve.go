@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +106,8 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 	if r.tracing, err = newTracing(context.Background(), c.Tracing, log); err != nil {
 		return err
 	}
-	timeout := c.Runs.Timeout
-	if timeout == 0 {
-		timeout = -1 // for ever
-	}
+	// To the executor, 0 is the default: never to expire, and to keep nothing back, are below that.
+	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
 	files, desk, err := openDesk(context.Background(), c.Desk)
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 	}
 	r.Executor, err = executor.New(executor.Config{
 		Desk: desk, Audit: auditing, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
-		Lease: c.Runs.Lease, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
+		Lease: c.Runs.Lease, SaveDelay: saveDelay, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
 	})
 	if err != nil {
 		return err

@@ -107,6 +107,7 @@ type Runs struct {
 	Retention   time.Duration `key:"retention" min:"0s" help:"How long a run is kept after it is over; 0 is for ever. 30d are thirty days."`
 	Workers     int           `key:"workers" min:"1" help:"How many runs this process executes at the same time, beside those that callers wait for."`
 	Lease       time.Duration `key:"lease" min:"1s" help:"How long a run stays with a process that says nothing. After that another one takes over."`
+	SaveDelay   time.Duration `key:"saveDelay" min:"0s" help:"For how long a step that a run has done may be kept in memory, so that several are saved together. A process that dies does such a step again; questions, decisions and effects are never kept back. 0 saves each at once."`
 	Wait        time.Duration `key:"wait" min:"1ms" help:"How long a caller waits for an execution before it hears that it is under way."`
 	MaxAttempts int           `key:"maxAttempts" min:"1" help:"How often an execution is tried before the run is parked for somebody to look at it."`
 }
@@ -192,7 +193,7 @@ func Default() *Config {
 		Listen:  Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
 		Store:   Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
 		Auth:    Auth{Session: Session{Life: 8 * time.Hour, Idle: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
-		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, Wait: 5 * time.Second, MaxAttempts: 25},
+		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
 		Desk:    Desk{TimeZone: "UTC", KeepRulings: true},
 		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
 		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},

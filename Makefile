@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node
+.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -35,7 +35,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-test: need-go need-cc need-pg need-redis need-node lint ## what CI runs: lint, then every test of every module with the race detector
+test: need-go need-cc need-pg need-redis need-langgraph lint ## what CI runs: lint, then every test of every module with the race detector
 	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
@@ -107,10 +107,11 @@ need-cc: need-go
 	if command -v "$$cc" >/dev/null; then exit 0; fi; \
 	echo "the race detector needs a C compiler ($$cc): install one, or run: make test RACE="; exit 1
 
-# The tests start servers of their own (internal/pgtest), so only the programs are needed. Debian's package would make and
+# The tests start servers of their own (internal/pgtest), so only the programs are needed, and the library by which a server's clock is set. Debian's package would make and
 # start a server as well; the line in its settings is there while it is installed.
 need-pg:
-	@for file in "$$(command -v initdb)" /usr/lib/postgresql/*/bin/initdb; do if [ -x "$$file" ]; then exit 0; fi; done; \
+	@for file in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 /usr/local/lib/faketime/libfaketime.so.1; do [ ! -e "$$file" ] || clock=found; done; \
+	for file in "$$(command -v initdb)" /usr/lib/postgresql/*/bin/initdb; do if [ -x "$$file" ] && [ -n "$$clock" ]; then exit 0; fi; done; \
 	command -v apt-get >/dev/null || exit 0; \
 	echo "installing PostgreSQL for the tests; no server is started"; \
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
@@ -118,7 +119,7 @@ need-pg:
 	conf=/etc/postgresql-common/createcluster.conf; \
 	$$root apt-get update -q && $$install postgresql-common && \
 	$$root sed -i 's/^#create_main_cluster = true$$/create_main_cluster = false # make test/' $$conf && \
-	$$install postgresql; code=$$?; \
+	$$install postgresql faketime; code=$$?; \
 	[ ! -e $$conf ] || $$root sed -i 's/^create_main_cluster = false # make test$$/#create_main_cluster = true/' $$conf; \
 	exit $$code
 
@@ -139,3 +140,10 @@ need-node:
 	echo "installing Node, npm, curl, git, jq and openssl for the tests"; \
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm curl git jq openssl ca-certificates
+
+# bench compares with LangGraph JS. Its SQLite driver is compiled where no binary of it can be had, which takes a minute or two, once.
+need-langgraph: need-node
+	@cd bench/langgraph || exit 1; \
+	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
+	echo "installing LangGraph for the tests of bench"; \
+	npm ci --no-audit --no-fund

@@ -29,6 +29,7 @@ type Cluster struct {
 	password string // of the superuser postgres
 	port     int    // chosen by the first start and kept, so that connection strings stay good
 	guard    *guard
+	env      []string // of the server, beside that of the test
 
 	server *exec.Cmd
 	exited chan struct{} // closed when server has ended
@@ -43,7 +44,12 @@ type Cluster struct {
 // Start makes a server for this test alone, which may [Cluster.Kill] it. It is gone when the test has ended.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	c, err := start()
+	return startFor(t, nil)
+}
+
+func startFor(t testing.TB, prepare func(*Cluster) error) *Cluster {
+	t.Helper()
+	c, err := start(prepare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,8 @@ func (c *Cluster) Restart(t testing.TB) {
 	}
 }
 
-func start() (_ *Cluster, err error) {
+// start makes a server. prepare, if given, is called when it has its data.
+func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
 	c := &Cluster{password: rand.Text()}
 	if c.bin, err = find(); err != nil {
 		return nil, err
@@ -91,7 +98,10 @@ func start() (_ *Cluster, err error) {
 	if c.guard, err = newGuard(c.dir, c.owner); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), os.RemoveAll(c.dir))
 	}
-	if err = c.initdb(); err == nil {
+	if err = c.initdb(); err == nil && prepare != nil {
+		err = prepare(c)
+	}
+	if err == nil {
 		err = c.run()
 	}
 	if err != nil {
@@ -174,6 +184,7 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 		"-c", "fsync=on", "-c", "shared_buffers=32MB", "-c", "max_connections=200",
 		"-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic")
 	c.server.Stdout, c.server.Stderr = log, log
+	c.server.Env = append(c.server.Env, c.env...)
 	if err := c.server.Start(); err != nil {
 		return fmt.Errorf("pgtest: postgres: %w", err)
 	}

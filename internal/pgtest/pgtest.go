@@ -71,7 +71,7 @@ func sharedCluster(t testing.TB) *Cluster {
 	defer shared.Unlock()
 	if !shared.started {
 		shared.started = true
-		shared.cluster, shared.err = start()
+		shared.cluster, shared.err = start(nil)
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)

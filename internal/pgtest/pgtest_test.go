@@ -101,7 +101,7 @@ SELECT (SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_
 
 // A killed server leaves a segment of shared memory in the system, of which there are not many.
 func TestKill_LeavesNoSharedMemory(t *testing.T) {
-	c, err := start()
+	c, err := start(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,60 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Clocked is a server whose clock can be set, as that of a machine can be that somebody looks after badly.
+type Clocked struct{ *Cluster }
+
+// StartWithClock makes a server as [Start] does, with a clock that is right until [Clocked.Jump] is called. Its processes get their time from
+// libfaketime.
+func StartWithClock(t testing.TB) *Clocked {
+	t.Helper()
+	library, err := findFakeTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Clocked{}
+	c.Cluster = startFor(t, func(cluster *Cluster) error {
+		c.Cluster = cluster
+		cluster.env = []string{
+			"LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + c.file(), "FAKETIME_NO_CACHE=1",
+			"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", // what has passed has passed
+		}
+		return c.set(0)
+	})
+	return c
+}
+
+// Jump sets the clock of the server this far ahead of that of the machine, or behind it.
+func (c *Clocked) Jump(t testing.TB, ahead time.Duration) {
+	t.Helper()
+	if err := c.set(ahead); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *Clocked) file() string { return filepath.Join(c.dir, "clock") }
+
+func (c *Clocked) set(ahead time.Duration) error {
+	next := c.file() + ".next"
+	if err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead.Seconds())), 0o644); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(next, 0o644), os.Rename(next, c.file())) // nobody reads half of it
+}
+
+func findFakeTime() (string, error) {
+	for _, pattern := range []string{"/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1", "/usr/local/lib/faketime/libfaketime.so.1"} {
+		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return "", errors.New("pgtest: libfaketime is missing, by which the clock of a server is set: install faketime (apt) or run: make test")
+}

@@ -24,17 +24,38 @@ func (r *reading) compile(d *document) error {
 		r.rule = one.ID
 		at := d.places[one]
 		if strings.TrimSpace(one.When) != "" {
-			one.when, one.facts = r.expression(env, at.when, "when", cel.BoolType)
+			one.facts = r.expression(env, at.when, "when", cel.BoolType, &one.when)
 		}
 		if !at.amount.Missing() {
-			var more facts
-			one.amount, more = r.expression(env, at.amount, "amount", cel.IntType)
-			one.facts.add(more)
+			one.facts.add(r.expression(env, at.amount, "amount", cel.IntType, &one.amount))
 		}
 		one.digest = digestOfRule(one.Rule)
 	}
+	r.programs(env)
 	r.rule = ""
 	return nil
+}
+
+// expression is one that was compiled, and where its program belongs.
+type expression struct {
+	rule, what string
+	node       yamldoc.Node
+	compiled   *cel.Ast
+	place      *cel.Program
+}
+
+// programs makes the expressions ready to be evaluated. It does so after the last was compiled: in between the programs would lie far apart in
+// memory, and every decision walks through all of them.
+func (r *reading) programs(env *cel.Env) {
+	for _, e := range r.expressions {
+		ready, err := program(env, e.compiled)
+		if err != nil { // a pattern that is none
+			r.rule = e.rule
+			e.node.Wrong("%s: %v", e.what, err)
+			continue
+		}
+		*e.place = ready
+	}
 }
 
 // add joins what two expressions of a rule look at. Which tools it is for is the condition's word alone.
@@ -45,30 +66,26 @@ func (f *facts) add(more facts) {
 	f.counts = append(f.counts, more.counts...)
 }
 
-// expression compiles one text. It reports what is wrong and then returns nil.
-func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type) (cel.Program, facts) {
+// expression compiles one text, whose program goes to a place. It reports what is wrong, and then knows nothing of it.
+func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type, place *cel.Program) facts {
 	compiled, issues := env.Compile(node.Text())
 	if issues.Err() != nil {
 		for _, issue := range issues.Errors() {
 			r.Report(line(node, issue.Location), fmt.Sprintf("%s: %s", what, withNearest(issue.Message)))
 		}
-		return nil, facts{}
+		return facts{}
 	}
 	if problem := typeProblem(compiled.OutputType(), want); problem != "" {
 		node.Wrong("%s: %s", what, problem)
-		return nil, facts{}
+		return facts{}
 	}
 	f := factsOf(compiled)
 	for _, misuse := range f.wrong {
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
 		r.Report(line(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
 	}
-	ready, err := program(env, compiled)
-	if err != nil {
-		node.Wrong("%s: %v", what, err)
-		return nil, facts{}
-	}
-	return ready, f
+	r.expressions = append(r.expressions, expression{r.rule, what, node, compiled, place})
+	return f
 }
 
 // line is the line in the file of a place in the text of a value.

@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -36,12 +35,13 @@ func (s *Set) Decide(in Input) (Decision, error) {
 // judging is the work on one input.
 type judging struct {
 	in      *Input
-	vars    map[string]any
+	vars    cel.Activation
 	digest  string
 	spent   uint64
 	rules   []*rule
 	traces  []Trace
 	charges []Charge
+	charged map[counterShape]bool // what charges has
 }
 
 func (s *Set) judge(in Input) (*judging, error) {
@@ -49,12 +49,16 @@ func (s *Set) judge(in Input) (*judging, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judging{in: &in, traces: []Trace{}}
+	n := len(s.byTool[in.Tool]) + len(s.general)
+	j := &judging{in: &in, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterShape]bool)}
 	if j.digest, err = in.digest(canonical); err != nil {
 		return nil, err
 	}
-	j.vars = map[string]any{
+	j.vars, err = cel.NewActivation(map[string]any{
 		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: &in}, varLocal: localTime(in, s.zone),
+	})
+	if err != nil {
+		return nil, err
 	}
 	for one := range s.candidates(in.Tool) {
 		j.rules = append(j.rules, one)
@@ -111,9 +115,9 @@ func (j *judging) eval(program cel.Program, t *Trace) (ref.Val, error) {
 		return nil, errBudget
 	}
 	value, details, err := program.Eval(j.vars)
-	if details != nil && details.ActualCost() != nil {
-		t.Cost += *details.ActualCost()
-		j.spent += *details.ActualCost()
+	if cost := details.ActualCost(); cost != nil {
+		t.Cost += *cost
+		j.spent += *cost
 	}
 	return value, err
 }
@@ -134,9 +138,8 @@ func (j *judging) limit(one *rule, t *Trace) (bool, error) {
 			return false, amountError("the amount is negative")
 		}
 	}
-	demand := one.limit.of(j.in)
-	j.charge(demand.Counter, adds)
-	used, err := j.in.past(demand)
+	j.charge(one.limit.counterShape, adds)
+	used, err := j.in.past(one.limit.of(j.in))
 	if err != nil {
 		return false, err
 	}
@@ -147,14 +150,16 @@ func (j *judging) limit(one *rule, t *Trace) (bool, error) {
 
 // count charges one action to every counter that history.count reads.
 func (j *judging) count(one *rule) {
-	for _, shape := range one.facts.counts {
-		j.charge(shape.of(j.in).Counter, 1)
+	for _, count := range one.facts.counts {
+		j.charge(count.counterShape, 1)
 	}
 }
 
-func (j *judging) charge(counter string, amount int64) {
-	if !slices.ContainsFunc(j.charges, func(c Charge) bool { return c.Counter == counter }) {
-		j.charges = append(j.charges, Charge{Counter: counter, Amount: amount})
+// charge charges a counter, once: rules that look at the same one mean the same action.
+func (j *judging) charge(counter counterShape, amount int64) {
+	if !j.charged[counter] {
+		j.charged[counter] = true
+		j.charges = append(j.charges, Charge{Counter: counter.name(j.in), Amount: amount})
 	}
 }
 
@@ -182,6 +187,7 @@ func (j *judging) why(decided []int, verdict Verdict) (rules []string, reason st
 		return []string{DefaultRule}, fmt.Sprintf("no rule speaks of this, and the default is to %s", verdict)
 	}
 	var reasons []string
+	said := make(map[string]bool)
 	for _, i := range decided {
 		rules = append(rules, j.rules[i].ID)
 		say := j.rules[i].Reason
@@ -191,9 +197,12 @@ func (j *judging) why(decided []int, verdict Verdict) (rules []string, reason st
 		if t := j.traces[i]; t.Outcome == Failed {
 			say += " (it could not be judged: " + t.Error + ")"
 		}
-		reasons = append(reasons, say)
+		if !said[say] {
+			said[say] = true
+			reasons = append(reasons, say)
+		}
 	}
-	return rules, strings.Join(union(nil, reasons), "; ")
+	return rules, strings.Join(reasons, "; ")
 }
 
 func (j *judging) need(decided []int, fallback *Requirement) *Requirement {

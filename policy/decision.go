@@ -79,14 +79,17 @@ func (d Decision) Ruling() fermata.Ruling {
 
 // RuleDigests maps the rules that decided to their digests, for grants.
 func (d Decision) RuleDigests() map[string]string {
+	traced := make(map[string]string, len(d.Trace))
+	for _, t := range d.Trace {
+		traced[t.Rule] = t.Digest
+	}
 	digests := make(map[string]string, len(d.Rules))
 	for _, id := range d.Rules {
-		digests[id] = d.defaultDigest()
-		for _, t := range d.Trace {
-			if t.Rule == id {
-				digests[id] = t.Digest
-			}
+		digest, known := traced[id]
+		if !known {
+			digest = d.defaultDigest()
 		}
+		digests[id] = digest
 	}
 	return digests
 }

@@ -28,6 +28,8 @@ type reading struct {
 	rule      string // the id of the rule that is being read
 	directory Directory
 	problems  []Problem
+	// expressions are those that await their programs.
+	expressions []expression
 }
 
 func newReading(file string, directory Directory) *reading {
@@ -45,7 +47,7 @@ func (r *reading) document(src []byte) document {
 		return d
 	}
 	top := root.Map("version", "default", "time_zone", "defaults", "rules")
-	d.version = top["version"].Text()
+	d.version = r.label(top["version"], "the version")
 	d.zone = r.zone(top["time_zone"])
 	d.fallback = Verdict(top["default"].Choice(verdicts...))
 	if top["default"].Missing() {
@@ -71,6 +73,13 @@ func (r *reading) document(src []byte) document {
 	return d
 }
 
+// label reads a name that is for people.
+func (r *reading) label(node yamldoc.Node, what string) string {
+	name := node.Text()
+	checkLabel(node, what, name)
+	return name
+}
+
 func (r *reading) zone(node yamldoc.Node) string {
 	name := node.Text()
 	if _, err := loadZone(name); err != nil {
@@ -80,7 +89,7 @@ func (r *reading) zone(node yamldoc.Node) string {
 }
 
 func (r *reading) readRule(node yamldoc.Node, d *document, seen map[string]int) {
-	r.rule = peekID(node)
+	r.rule = clipped(peekID(node))
 	fields := node.Map("id", "when", "then", "reason", "mode", "ask", "limit")
 	one := &rule{Rule: Rule{ID: fields["id"].Text(), When: fields["when"].Text(), Reason: fields["reason"].Text(), Line: node.Line()}}
 	first, repeated := seen[one.ID]
@@ -91,8 +100,11 @@ func (r *reading) readRule(node yamldoc.Node, d *document, seen map[string]int) 
 		node.Wrong("no rule can be called %q: that is what decides when no rule does", DefaultRule)
 	case repeated:
 		node.Wrong("the id is taken already, in line %d", first)
+	default:
+		checkID(fields["id"], one.ID)
 	}
 	seen[one.ID] = node.Line()
+	checkLength(fields["reason"], "the reason", one.Reason, maxReason)
 	if strings.TrimSpace(one.When) == "" {
 		node.Wrong("when is missing: say for which actions the rule is; when: \"true\" is for all")
 	}
@@ -152,7 +164,7 @@ func (r *reading) readLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) 
 		fields["window"].Wrong("%v", err)
 	}
 	one.Limit = limit
-	one.limit = shape{limit: one.ID, by: by, window: time.Duration(limit.Window)}
+	one.limit = shapeOf(one.ID, by, time.Duration(limit.Window))
 	return fields["amount"]
 }
 
@@ -177,7 +189,7 @@ func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
 		req.OnTimeout = readOnTimeout(fields["on_timeout"])
 	}
 	if has("route") {
-		req.Routes = []string{fields["route"].Text()}
+		req.Routes = []string{r.label(fields["route"], "the route")}
 	}
 	if has("min_auth") {
 		req.MinAuth = Auth(fields["min_auth"].Choice(auths...))
@@ -195,7 +207,10 @@ func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
 		}
 	}
 	if has("show") {
-		req.Show = fields["show"].Texts()
+		req.Show = nil
+		for _, item := range fields["show"].List() {
+			req.Show = append(req.Show, r.label(item, "what is shown"))
+		}
 	}
 	if has("verbs") {
 		req.Verbs = readVerbs(fields["verbs"])
@@ -239,6 +254,7 @@ func pointers(node yamldoc.Node) []string {
 	var all []string
 	for _, item := range node.List() {
 		text := item.Text()
+		checkLength(item, "the path", text, maxPath)
 		if text != "" && !strings.HasPrefix(text, "/") {
 			item.Wrong("%q is no JSON pointer; write %q", text, "/"+text)
 		}

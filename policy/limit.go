@@ -96,28 +96,43 @@ func normalBy(by []string) ([]string, error) {
 	return all, nil
 }
 
-// shape is a demand before it is known of whom.
+// shape is a demand before it is known of whom. Two shapes that differ make two demands of any input: so shapes are told apart, which are few
+// and short, and not the names that are made of them.
 type shape struct {
-	limit  string
-	by     []string
+	counterShape
 	window time.Duration
 }
 
+// counterShape is a counter before it is known of whom.
+type counterShape struct {
+	limit string // the id of the rule; "" counts actions
+	by    string // dimensions, as [normalBy] puts them, with commas
+}
+
+func shapeOf(limit string, by []string, window time.Duration) shape {
+	return shape{counterShape{limit, strings.Join(by, ",")}, window}
+}
+
 func (s shape) of(in *Input) Demand {
-	d := Demand{Limit: s.limit, Window: Duration(s.window), Scope: make(map[string]string, len(s.by))}
+	d := Demand{Limit: s.limit, Window: Duration(s.window), Counter: s.name(in), Scope: make(map[string]string)}
+	for name := range strings.SplitSeq(s.by, ",") {
+		d.Scope[name] = dimensions[name](in)
+	}
+	return d
+}
+
+// name is that of the counter.
+func (s counterShape) name(in *Input) string {
 	var counter strings.Builder
 	counter.WriteString("actions")
 	if s.limit != "" {
 		counter.Reset()
 		counter.WriteString("limit " + strconv.Quote(s.limit))
 	}
-	for _, name := range s.by {
-		value := dimensions[name](in)
-		d.Scope[name] = value
-		counter.WriteString(" " + name + "=" + strconv.Quote(value)) // quoted, so that no value can pose as two
+	for name := range strings.SplitSeq(s.by, ",") {
+		counter.WriteString(" " + name + "=" + strconv.Quote(dimensions[name](in))) // quoted, so that no value can pose as two
 	}
-	d.Counter = counter.String()
-	return d
+	return counter.String()
 }
 
 // countShape is the shape of history.count(by, window).
@@ -133,7 +148,7 @@ func countShape(by, window string) (shape, error) {
 	if span == 0 {
 		return shape{}, errors.New("the window is empty")
 	}
-	return shape{by: names, window: span}, checkWindow(span)
+	return shapeOf("", names, span), checkWindow(span)
 }
 
 var errNoNumber = errors.New("the number from the past was not given")

@@ -40,6 +40,19 @@ func TestLoad_Mistakes(t *testing.T) {
 		"id missing":           {head + "- when: 'true'\n  then: deny\n", `p.yaml:3: the rule has no id`},
 		"id twice":             {head + "- {id: a, when: 'true', then: deny}\n- {id: a, when: 'true', then: deny}\n", `p.yaml:4: rule "a": the id is taken already, in line 3`},
 		"id taken by us":       {head + "- {id: default, when: 'true', then: deny}\n", `no rule can be called "default"`},
+		"id too long":          {head + "- {id: " + strings.Repeat("x", 101) + ", when: 'true', then: deny}\n", `p.yaml:3: rule "` + strings.Repeat("x", 100) + `…": the id "` + strings.Repeat("x", 100) + `…" has 101 characters; at most 100 are possible`},
+		"id with a space":      {head + "- when: 'true'\n  then: deny\n  id: a b\n", `p.yaml:5: rule "a b": the id has ' ' (U+0020) in it; letters, digits and - _ . : / @ are possible`},
+		"id nobody sees":       {head + "- {id: \"a\\u200b\", when: 'true', then: deny}\n", `the id has '\u200b' (U+200B) in it`},
+		"version too long":     {"default: allow\nversion: " + strings.Repeat("1", 257) + "\n", `p.yaml:2: the version "` + strings.Repeat("1", 100) + `…" has 257 characters; at most 256 are possible`},
+		"version of two lines": {"default: allow\nversion: \"a\\nb\"\n", `p.yaml:2: the version "a\nb" has U+000A in it, which nobody sees`},
+		"reason too long":      {head + "- {id: a, when: 'true', then: deny, reason: " + strings.Repeat("x", 2001) + "}\n", `has 2001 characters; at most 2000 are possible`},
+		"group too long":       {head + "- id: a\n  when: 'true'\n  then: ask\n  ask:\n    deadline: 1h\n    groups:\n    - from:\n      - anyone\n      - group:" + strings.Repeat("x", 251) + "\n", `p.yaml:11: rule "a": the name "group:` + strings.Repeat("x", 94) + `…" has 257 characters; at most 256 are possible`},
+		"group nobody sees":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [\"group:on\\u200bcall\"]}], deadline: 1h}}\n", `the name "group:on\u200bcall" has U+200B in it, which nobody sees`},
+		"group with a space":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall ']}], deadline: 1h}}\n", `the name "group:oncall " begins or ends with a space`},
+		"widened too long":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: ['group:" + strings.Repeat("x", 251) + "']}], deadline: 1h}}\n", `has 257 characters; at most 256 are possible`},
+		"route too long":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, route: " + strings.Repeat("x", 257) + "}}\n", `the route "` + strings.Repeat("x", 100) + `…" has 257 characters`},
+		"shown too long":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, show: [" + strings.Repeat("x", 257) + "]}}\n", `what is shown "` + strings.Repeat("x", 100) + `…" has 257 characters`},
+		"path too long":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [/" + strings.Repeat("x", 1024) + "]}}\n", `the path "/` + strings.Repeat("x", 99) + `…" has 1025 characters; at most 1024 are possible`},
 		"when missing":         {head + "- {id: a, then: deny}\n", `p.yaml:3: rule "a": when is missing`},
 		"then missing":         {head + "- {id: a, when: 'true'}\n", `p.yaml:3: rule "a": then is missing`},
 		"then unknown":         {head + "- {id: a, when: 'true', then: permit}\n", `rule "a": "then" cannot be "permit"; known: allow, ask, deny`},
@@ -54,6 +67,7 @@ func TestLoad_Mistakes(t *testing.T) {
 		"wrong type":           {head + "- {id: a, when: 'req.cost > \"x\"', then: deny}\n", `when: found no matching overload`},
 		"makes texts":          {head + "- {id: a, when: 'args.s.replace(args.a, args.b) == \"\"', then: deny}\n", `when: replace is not for rules`},
 		"makes texts of lists": {head + "- {id: a, when: 'args.l.join(args.s) == \"\"', then: deny}\n", `when: join is not for rules`},
+		"no pattern":           {head + "- {id: b, when: 'true', then: deny}\n- {id: a, when: 'args.s.matches(\"(\")', then: deny}\n- {id: c, when: 'true', then: deny}\n", `p.yaml:4: rule "a": when: error parsing regexp`},
 		"pattern of the agent": {head + "- {id: a, when: 'args.s.matches(args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
 		"pattern, as function": {head + "- {id: a, when: 'matches(args.s, args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
 		"needle of the agent":  {head + "- {id: a, when: 'args.s.indexOf(args.p) > 1', then: deny}\n", `when: indexOf needs a plain text to look for`},
@@ -121,6 +135,16 @@ func TestLoad_Mistakes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Names are as long as people need them, and in any script.
+func TestLoad_TakesNamesThatPeopleRead(t *testing.T) {
+	set := load(t, "default: allow\nversion: 2026-11-15 früh\nrules:\n- id: "+strings.Repeat("é", 100)+"\n  when: 'true'\n  then: ask\n  reason: |\n    two\n    lines\n"+
+		"  ask: {groups: [{from: ['group:Domain Admins', 'user:ann@example.org', 'group:"+strings.Repeat("x", 250)+"', 'group:${req.graph}']}], deadline: 1h, route: Zürich, show: [/a, the plan]}\n"+
+		"- {id: 'team-a/pay_out.2:v1@x', when: 'true', then: deny}\n")
+	if n := len(set.Rules()); n != 2 {
+		t.Errorf("%d rules", n)
 	}
 }
 

@@ -64,9 +64,11 @@ func names(node yamldoc.Node) []string {
 	if node.Missing() {
 		return nil
 	}
-	all := node.Texts()
-	for _, name := range all {
-		checkName(node, name)
+	var all []string
+	for _, item := range node.List() {
+		name := item.Text()
+		checkName(item, name)
+		all = append(all, name)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -81,6 +83,7 @@ var templates = map[string]func(*Input) string{
 }
 
 func checkName(at yamldoc.Node, name string) {
+	checkLabel(at, "the name", name)
 	for _, found := range template.FindAllStringSubmatch(name, -1) {
 		if templates[found[1]] == nil {
 			known := make([]string, 0, len(templates))

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"cel.dev/cel-go/cel"
@@ -34,6 +35,20 @@ type rule struct {
 	amount cel.Program // nil if actions are counted
 	facts  facts
 	limit  shape // only with a Limit
+}
+
+// shapes are the numbers that the rule needs: what its expressions count, and then its limit.
+func (r *rule) shapes() iter.Seq[shape] {
+	return func(yield func(shape) bool) {
+		for _, count := range r.facts.counts {
+			if !yield(count) {
+				return
+			}
+		}
+		if r.Limit != nil {
+			yield(r.limit)
+		}
+	}
 }
 
 func (r Rule) clone() Rule {

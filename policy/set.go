@@ -114,11 +114,8 @@ func (s *Set) candidates(tool string) iter.Seq[*rule] {
 // Window is the longest of the spans of time that the rules look back; 0 if none does.
 func (s *Set) Window() (longest time.Duration) {
 	for _, one := range s.rules {
-		if one.Limit != nil {
-			longest = max(longest, one.limit.window)
-		}
-		for _, count := range one.facts.counts {
-			longest = max(longest, count.window)
+		for s := range one.shapes() {
+			longest = max(longest, s.window)
 		}
 	}
 	return longest
@@ -127,26 +124,14 @@ func (s *Set) Window() (longest time.Duration) {
 // Demands lists the numbers from the past that the rules need to judge this input. The caller puts them into its History.
 func (s *Set) Demands(in Input) []Demand {
 	var demands []Demand
-	for key, d := range s.demands(&in) {
-		if !slices.ContainsFunc(demands, func(have Demand) bool { return have.Key() == key }) {
-			demands = append(demands, d)
+	seen := make(map[shape]bool)
+	for one := range s.candidates(in.Tool) {
+		for s := range one.shapes() {
+			if !seen[s] {
+				seen[s] = true
+				demands = append(demands, s.of(&in))
+			}
 		}
 	}
 	return demands
-}
-
-func (s *Set) demands(in *Input) iter.Seq2[string, Demand] {
-	return func(yield func(string, Demand) bool) {
-		for one := range s.candidates(in.Tool) {
-			shapes := one.facts.counts
-			if one.Limit != nil {
-				shapes = append(slices.Clone(shapes), one.limit)
-			}
-			for _, shape := range shapes {
-				if d := shape.of(in); !yield(d.Key(), d) {
-					return
-				}
-			}
-		}
-	}
 }

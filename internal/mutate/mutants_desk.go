@@ -124,4 +124,18 @@ var deskMutants = []mutant{
 	{"I7", "the salt of a run stays in memory", "executor/keep.go",
 		swap(`e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID})`, ``),
 		"./executor", "TestI7_TheSalt"},
+
+	{"I4", "a yes counts of somebody who has left the group since", "desk/count.go",
+		swap("if why != \"\" {\n\t\t\tt.lapsed", "if false {\n\t\t\tt.lapsed",
+			"if row[i], err = d.member(g, v.By); err != nil {", "if row[i], err = d.member(g, v.By); why != \"\" {\n\t\t\t\trow[i] = true\n\t\t\t} else if err != nil {"),
+		"./internal/season", "Memory"},
+	{"I1", "a no counts of somebody who has left the group since", "desk/count.go",
+		swap(`return "has left the group", nil`, `return "", nil`),
+		"./internal/season", "Memory"},
+	{"I4", "what rules allow is not charged to their limits", "executor/rules.go",
+		swap(`err := e.charge(ctx, c, j.Charges, again)`, `var err error`),
+		"./internal/season", "Memory"},
+	{"I4", "what people approve is not charged to the limits of the rules", "executor/rules.go",
+		swap(`return e.charge(ctx, c, j.Charges, true)`, `return nil`),
+		"./internal/season", "Memory"},
 }

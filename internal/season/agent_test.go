@@ -105,6 +105,7 @@ func (s *sink) do(ctx context.Context, t task) (string, error) {
 	}
 	yes, err := fermata.Approve(ctx, fermata.Action[order]{Name: t.Order.Action, Args: t.Order, Summary: t.Order.Action + " " + t.Order.ID})
 	if _, no := errors.AsType[*fermata.RejectedError](err); no {
+		s.refuse(t.Order.ID)
 		return saidRejected, nil
 	}
 	if _, late := errors.AsType[*fermata.ExpiredError](err); late {
@@ -128,8 +129,17 @@ type deed struct {
 
 // sink is the outside world. It sees everything, and ignores a second call with the same key, as an idempotent target does.
 type sink struct {
-	mu    sync.Mutex
-	deeds map[string][]deed // by task
+	mu      sync.Mutex
+	deeds   map[string][]deed    // by task
+	refused map[string]time.Time // by task: when the agent was told for the first time
+}
+
+func (s *sink) refuse(task string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.refused[task]; !known {
+		s.refused[task] = time.Now()
+	}
 }
 
 // happen takes a while, so that whoever does it can be killed in the middle.

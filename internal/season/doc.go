@@ -2,7 +2,9 @@
 //
 // Agents start runs that want to pay, to drop and to know things. Rules allow, deny or ask; routes tell people in three time zones, remind
 // them, page, and give up. The people have working hours, take their time, are ill, and make mistakes: they click twice, click on what is no
-// longer current, vote on what is not theirs, change their minds. Meanwhile executors are restarted, killed, and all down for hours.
+// longer current, vote on what is not theirs, change their minds. Meanwhile executors are restarted, killed, and all down for hours. Some scenes
+// are planned, so that no season goes without them: somebody votes and leaves the group before the last vote comes; limits of how much and how
+// often are reached, by what rules allow and by what people approve.
 //
 //	agents ──start──▶ executors (1 to 3, on one store) ──effects──▶ sink
 //	                   ▲        │ notices

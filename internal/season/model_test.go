@@ -14,7 +14,8 @@ type run struct {
 	tasks          []task
 	started        time.Time
 	asks           []*ask
-	over           bool // it asks nothing any more
+	over           bool       // it asks nothing any more
+	scene          func(*ask) // plays what somebody thought of, before others come to it; nil if nobody has
 }
 
 // ask is a request as the model knows it.
@@ -24,6 +25,7 @@ type ask struct {
 	asked    order // as the agent wants it
 	question bool
 	need     demand
+	wants    func(order, time.Time) demand // what the rules want for other arguments
 	plan     plan
 	created  time.Time
 	deadline time.Time
@@ -74,8 +76,8 @@ func (e epoch) String() string {
 	return fmt.Sprintf("base %s, from %s until %s, known %t, loose %t", e.base.Format(time.RFC3339Nano), e.from.Format(time.RFC3339Nano), e.until.Format(time.RFC3339Nano), e.known, e.loose)
 }
 
-func newAsk(r *run, id string, o order, question bool, plans map[string]plan, created time.Time) *ask {
-	a := &ask{id: id, run: r, asked: o, now: o, question: question, created: created, need: demandOf(o)}
+func newAsk(r *run, id string, o order, question bool, plans map[string]plan, created time.Time, wants func(order, time.Time) demand) *ask {
+	a := &ask{id: id, run: r, asked: o, now: o, question: question, created: created, need: wants(o, created), wants: wants}
 	if question { // anybody answers, and no rule says anything
 		a.need = demand{route: "wall", limit: 0}
 	}
@@ -240,7 +242,7 @@ func (a *ask) count(w word, d *directory, now time.Time) {
 		}
 		a.edits++
 		a.now, a.editor, a.votes = w.args, w.who, nil
-		a.need = a.need.merge(demandOf(w.args))
+		a.need = a.need.merge(a.wants(w.args, now))
 		if !a.excluded(w.who, desk.VerbApprove) {
 			a.cast(vote{w.who, desk.VerbApprove}, d, now)
 		}

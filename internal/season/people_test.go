@@ -79,7 +79,7 @@ func patience(rng *rand.Rand, median time.Duration, sigma float64) time.Duration
 
 // heard lets people know of a notice, and come to it when they come to it.
 func (s *season) heard(a *ask, n desk.Notice) {
-	if n.Kind != desk.Notify && n.Kind != desk.Remind && n.Kind != desk.Page {
+	if n.Kind != desk.Notify && n.Kind != desk.Remind && n.Kind != desk.Page || a.played(time.Now()) {
 		return
 	}
 	var who []string

@@ -29,6 +29,7 @@ func (s *season) plan(requests int, end time.Time) {
 		s.runs[r.key] = r
 		s.at(time.Now().Add(time.Duration(s.rng.Int64N(int64(while)))), func() { s.start(r, e) })
 	}
+	s.scenes(while)
 	for day := time.Now(); day.Before(end); day = day.Add(24 * time.Hour) {
 		group := []string{"group:payers", "group:payers", "group:ops", "group:dba"}[s.rng.IntN(4)]
 		gone := day.Add(time.Duration(s.rng.IntN(24)) * time.Hour)
@@ -112,7 +113,9 @@ func (s *season) start(r *run, want errand) {
 		}
 		s.came(r, outcome)
 	}
-	s.temptations(r)
+	if r.scene == nil {
+		s.temptations(r)
+	}
 }
 
 // temptations are what requesters try, and sometimes they no longer want it.

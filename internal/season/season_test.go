@@ -41,6 +41,7 @@ type season struct {
 	order  []*ask
 	clicks int
 	tally  map[string]int // how words were answered
+	played map[string]int // scenes that came to their point
 
 	mu       sync.Mutex
 	told     []told
@@ -111,8 +112,8 @@ func play(t *testing.T, seed uint64, requests, days int, where func(*testing.T) 
 
 func newSeason(t *testing.T, seed uint64, days int) *season {
 	s := &season{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), sink: &sink{deeds: make(map[string][]deed)}, runs: make(map[string]*run),
-		tasks: make(map[string]*run), asks: make(map[string]*ask), tally: make(map[string]int), failures: make(map[string]bool),
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), sink: &sink{deeds: make(map[string][]deed), refused: make(map[string]time.Time)}, runs: make(map[string]*run),
+		tasks: make(map[string]*run), asks: make(map[string]*ask), tally: make(map[string]int), played: make(map[string]int), failures: make(map[string]bool),
 		bell: make(chan struct{}, 1), people: make(map[string]*person),
 	}
 	// Clocks change in spring and in autumn, on other days in other places.
@@ -337,19 +338,25 @@ func (s *season) discover(r *run, i fermata.OpenInterrupt) {
 		s.fail("%s: %v", i.ID, err)
 		return
 	}
-	a := newAsk(r, i.ID, o, question, s.plans, doc.Created)
+	a := newAsk(r, i.ID, o, question, s.plans, doc.Created, func(o order, now time.Time) demand { return s.demand(r, o, now, doc.Need) })
 	if doc.Created.Before(r.started.Add(-time.Millisecond)) || doc.Created.After(time.Now().Add(time.Millisecond)) {
 		s.bad(a, "it was made at %s", doc.Created)
 	}
 	if !doc.Deadline.Equal(a.deadline) {
 		s.bad(a, "it is open until %s, not until %s", doc.Deadline, a.deadline)
 	}
-	if demandOf(o).deny {
-		s.bad(a, "the rules deny it, and it is asked")
+	if demandOf(o).deny || demandOf(o).unlessOften {
+		s.bad(a, "the rules say %+v, and it is asked", demandOf(o))
+	}
+	if !question && people(doc.Need) != a.need.people() {
+		s.bad(a, "%d people are asked, not %d", people(doc.Need), a.need.people())
 	}
 	s.asks[i.ID] = a
 	s.order = append(s.order, a)
 	r.asks = append(r.asks, a)
+	if r.scene != nil {
+		r.scene(a)
+	}
 }
 
 // bad notes that something is wrong with a request.

@@ -39,6 +39,20 @@ rules:
     editable: ["/cents", "/note"]
     deadline: 96h
     route: sun
+- id: mails
+  when: req.tool == "mail"
+  then: ask
+  reason: one mail in two days is enough for one pair of eyes
+  limit: {max: 1, window: 48h, by: [requester]}
+  ask: {groups: [{from: ["group:ops"], count: 2}]}
+- id: post
+  when: req.tool == "post"
+  then: allow
+- id: posts
+  when: req.tool == "post"
+  then: deny
+  reason: two a day are enough
+  limit: {max: 2, window: 24h, by: [requester]}
 - id: nowhere
   when: req.tool == "pay" && args.to == "nowhere"
   then: deny
@@ -56,10 +70,14 @@ rules:
     route: business
 `
 
-// smallMost and smallWindow are the limit of the rule small.
+// The limits of the rules small, mails and posts.
 const (
 	smallMost   = 2500
 	smallWindow = 24 * time.Hour
+	mailMost    = 1
+	mailWindow  = 48 * time.Hour
+	postMost    = 2
+	postWindow  = 24 * time.Hour
 )
 
 type fixed struct{ *policy.Set }
@@ -85,6 +103,7 @@ type demand struct {
 	limit           time.Duration // the rule's deadline
 	route           string
 	perhapsBySpends bool // allowed, unless so much was spent that it is asked
+	unlessOften     bool // allowed, unless it was done so often that it is denied
 }
 
 // demandOf is the rules once more, by hand.
@@ -94,6 +113,8 @@ func demandOf(o order) demand {
 		rule: "pay", parties: []party{{[]string{"group:payers"}, 1}}, notRequester: true, denials: 1, editable: []string{"cents", "note"}, limit: 96 * time.Hour, route: "sun",
 	}
 	switch {
+	case o.Action == "post":
+		return demand{rule: "post", unlessOften: true}
 	case o.Action == "pay" && o.To == "nowhere":
 		return demand{rule: "nowhere", deny: true}
 	case o.Action == "pay" && o.Cents <= 2000:
@@ -114,10 +135,20 @@ func demandOf(o order) demand {
 	return usual
 }
 
-// merge is the stricter of what is wanted already and what an edit wants. Only pays can be edited in a way that the rules care for.
+// often is what the rules want for a mail by somebody who had one before.
+func (d demand) often() demand {
+	d.rule, d.parties = "mails", []party{{[]string{"group:ops"}, 2}}
+	return d
+}
+
+// merge is the stricter of what is wanted already and what an edit wants. Only pays can be edited in a way that the rules care for; and a mail
+// may have become one of too many meanwhile.
 func (d demand) merge(edited demand) demand {
-	if edited.rule == "large" {
+	switch edited.rule {
+	case "large":
 		d.parties, d.notLastEditor, d.rule = edited.parties, true, "large"
+	case "mails":
+		d = d.often()
 	}
 	return d
 }

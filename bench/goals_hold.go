@@ -12,7 +12,7 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 			row.fastEnough(sideOurs, sideLangGraph, 20, "20 × LangGraph", multiple))
 	}
 	for _, s := range h.Sizes {
-		v := verdict{Goal: fmt.Sprintf("hold/%s: at most 1/5 of LangGraph's bytes on disk", s.Ground)}
+		v := verdict{Goal: fmt.Sprintf("%s: at most 1/5 of LangGraph's bytes on disk", s.name())}
 		if ratio, ok := s.ratio(); ok {
 			v.Judged, v.Met, v.Measured = true, ratio <= 0.2, fraction(ratio, true)
 		}

@@ -20,14 +20,16 @@ type bare struct {
 // player is one database's SQL. A change whose condition does not hold is errRefused.
 type player interface {
 	create(ctx context.Context, p *part, n store.NewRun) error
-	save(ctx context.Context, p *part, base int64, delta store.Delta) error
+	// rest also saves the run's state.
 	rest(ctx context.Context, p *part, rest store.Rest) error
+	// decide also takes the run, and loads its state.
 	decide(ctx context.Context, p *part, d store.Decision) error
-	claim(ctx context.Context, p *part, claim store.Claim) error
 	// find fills in what waits under a state key.
 	find(ctx context.Context, p *part) error
 	close() error
 }
+
+const notLearnt = ": bare SQL has to learn that first"
 
 var errRefused = errors.New("the database refused: somebody else has changed the run")
 
@@ -37,7 +39,7 @@ type part struct {
 	fence               int64
 	events              int64 // it has so many
 	checkpoint          int64 // the id of its checkpoint, where it has one
-	version             int64 // that the checkpoint had when the run was claimed
+	version             int64 // that the checkpoint had when the run was taken
 	bytes               int   // that it had then
 	revision            int64 // of its request when that was looked at
 	paper               int   // bytes that the request and the dossier had then
@@ -81,21 +83,22 @@ func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
 	case creates:
 		one.run.Beside = b.beside(p, one.run.Beside)
 		return b.sql.create(ctx, p, one.run)
-	case saves:
-		return b.sql.save(ctx, p, one.base, b.renamed(p, one.delta))
 	case rests:
-		if len(one.rest.Open) > 1 || len(one.rest.Applied) > 1 || len(one.rest.Open)+len(one.rest.Applied) != 1 {
-			return errors.New("the script asks or applies something else than one question: bare SQL has to learn that first")
+		asks, applies := len(one.rest.Open) == 1 && len(one.rest.Applied) == 0, len(one.rest.Open) == 0 && len(one.rest.Applied) == 1
+		if one.rest.State == nil || !asks && !applies || asks != (one.rest.State.Base == 0) {
+			return errors.New("the script rests otherwise than with the first state and a question, or the next and its answer" + notLearnt)
 		}
+		one.rest.State = &store.Save{Base: one.rest.State.Base, Delta: b.renamed(p, one.rest.State.Delta)}
 		one.rest.Beside = b.beside(p, one.rest.Beside)
 		return b.sql.rest(ctx, p, one.rest)
 	case decides:
+		if one.decision.Claim == nil || len(one.decision.Answers) != 1 {
+			return errors.New("the script decides without taking the run, or something else than one question" + notLearnt)
+		}
 		one.decision.Beside = b.beside(p, one.decision.Beside)
 		return b.sql.decide(ctx, p, one.decision)
-	case claims:
-		return b.sql.claim(ctx, p, one.claim)
-	case amends:
-		return errors.New("the script amends a paper on its own: bare SQL has to learn that first")
+	case saves, claims, amends:
+		return errors.New("the script saves, claims or amends in a transaction of its own" + notLearnt)
 	}
 	return fmt.Errorf("bare SQL does not know the step %T", one)
 }

@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// The SQL of one run, on the tables of store/postgres. Each transaction is one statement, and goes to the server in one round trip. $1 is the
-// key of the run, where there is one; the arguments of pgBeside come last.
+// The SQL of one run, on the tables of store/postgres. Each transaction is one statement, but for a decision, after which the run is taken: the
+// database wants to see it ready in between. All go to the server in one round trip. $1 is the key of the run, where there is one; the arguments
+// of pgBeside come last.
 var (
 	pgCreate = `
 WITH created AS (
@@ -26,25 +27,40 @@ WITH created AS (
 )
 SELECT ` + pgBeside("created", 10) + ` FROM created`
 
+	// $6 and $7 are the names and the data of the parts of the state. That it is the first is sure: a second one would be refused.
 	pgRestWaiting = `
-WITH ` + pgRested + `, asked AS (
+WITH r AS (` + pgRested + ` WHERE ` + pgOwned + ` RETURNING account, run, events), c AS (
+    INSERT INTO checkpoints (account, run, version, updated_at) SELECT account, run, 1, now() FROM r RETURNING id
+), put AS (
+    INSERT INTO checkpoint_parts (checkpoint, name, data)
+    SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS p (name, data)
+), asked AS (
     INSERT INTO interrupts (account, run, id, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
-    SELECT account, run, $6, 1, $7, $8, $9, $10, $11, $12, $13, now(), now() + $14 * interval '1 microsecond' FROM r
+    SELECT account, run, $8, 1, $9, $10, $11, $12, $13, $14, $15, now(), now() + $16 * interval '1 microsecond' FROM r
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at)
-    SELECT account, run, events - 2 + n, kind, interrupt, now() FROM r CROSS JOIN (VALUES (1, 'asked', $6), (2, $3, '')) AS e (n, kind, interrupt)
+    SELECT account, run, events - 2 + n, kind, interrupt, now() FROM r CROSS JOIN (VALUES (1, 'asked', $8), (2, $3, '')) AS e (n, kind, interrupt)
 )
-SELECT ` + pgBeside("r", 15) + ` FROM r`
+SELECT ` + pgBeside("r", 17) + ` FROM r`
 
+	// The run is given back only if its state is the one that was loaded. $8 is what goes of it, $9 its id and $10 its version.
 	pgRestOver = `
-WITH ` + pgRested + `, applied AS (
-    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $6 AND i.state = 'decided' AND NOT i.applied
+WITH owner AS (SELECT key FROM runs WHERE ` + pgOwned + ` FOR NO KEY UPDATE), c AS (
+    UPDATE checkpoints AS c SET version = version + 1, updated_at = now() FROM owner WHERE c.id = $9 AND c.version = $10 RETURNING c.id
+), gone AS (
+    DELETE FROM checkpoint_parts AS p USING c, unnest($8::bytea[]) AS dropped (name) WHERE p.checkpoint = c.id AND p.digest = sha256(dropped.name)
+), put AS (
+    INSERT INTO checkpoint_parts (checkpoint, name, data)
+    SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS p (name, data)
+    ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
+), r AS (` + pgRested + ` FROM c WHERE ` + pgOwned + ` RETURNING account, run, events), applied AS (
+    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $11 AND i.state = 'decided' AND NOT i.applied
 ), told AS (
-    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $7 AND p.outcome IS NULL
+    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $12 AND p.outcome IS NULL
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, $3, '', now() FROM r
 )
-SELECT ` + pgBeside("r", 8) + ` FROM r`
+SELECT ` + pgBeside("r", 13) + ` FROM r`
 
 	pgDecide = `
 WITH receipt AS (
@@ -65,34 +81,12 @@ SELECT ` + pgBeside("r", 12) + ` FROM r CROSS JOIN decided WHERE r.hand <> ''`
 )
 
 const (
-	pgOwner = `owner AS (SELECT key FROM runs WHERE key = $1 AND fence = $2 AND status = 'running' FOR NO KEY UPDATE)`
-
-	pgSaveFirst = `
-WITH ` + pgOwner + `, c AS (
-    INSERT INTO checkpoints (account, run, version, updated_at) SELECT $3, $4, 1, now() FROM owner RETURNING id
-)
-INSERT INTO checkpoint_parts (checkpoint, name, data)
-SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($5::bytea[], $6::bytea[]) AS p (name, data)
-RETURNING checkpoint`
-
-	pgSaveNext = `
-WITH ` + pgOwner + `, c AS (
-    UPDATE checkpoints AS c SET version = version + 1, updated_at = now() FROM owner WHERE c.id = $3 AND c.version = $4 RETURNING c.id
-), gone AS (
-    DELETE FROM checkpoint_parts AS p USING c, unnest($7::bytea[]) AS dropped (name) WHERE p.checkpoint = c.id AND p.digest = sha256(dropped.name)
-)
-INSERT INTO checkpoint_parts (checkpoint, name, data)
-SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($5::bytea[], $6::bytea[]) AS p (name, data)
-ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
-RETURNING checkpoint`
+	pgOwned = `key = $1 AND fence = $2 AND status = 'running'`
 
 	// $5 is how many questions are asked.
-	pgRested = `r AS (
+	pgRested = `
     UPDATE runs SET status = $3, outcome = $4, attempts = 0, owner = NULL, lease_until = NULL, updated_at = now(),
-           places = places + $5, events = events + $5 + 1
-    WHERE key = $1 AND fence = $2 AND status = 'running'
-    RETURNING account, run, events
-)`
+           places = places + $5, events = events + $5 + 1`
 
 	// pgFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
 	pgFind = `
@@ -101,9 +95,10 @@ JOIN papers AS p ON p.key = sha256(sha256(i.account) || sha256('request'::bytea)
 JOIN papers AS d ON d.key = sha256(sha256(r.account) || sha256('run'::bytea) || sha256(r.run))
 WHERE NOT EXISTS (SELECT FROM papers WHERE key = $2) AND r.handle = $1 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND NOT i.applied AND i.state = 'pending'`
 
+	// pgClaim takes the run that the statement before it, in the same transaction, has decided.
 	pgClaim = `
 UPDATE runs SET status = 'running', fence = fence + 1, owner = $2, lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
-WHERE key = $1 AND status = 'ready' RETURNING fence`
+WHERE key = $1 AND status = 'ready' AND current_setting('fermata.run', true) <> '' RETURNING fence`
 
 	pgLoad = `
 SELECT c.id, c.version, p.data FROM checkpoints AS c JOIN checkpoint_parts AS p ON p.checkpoint = c.id WHERE c.digest = $1`
@@ -164,10 +159,17 @@ func (b *barePostgres) digest(names ...string) []byte {
 // exec runs a statement that has to change something.
 func (b *barePostgres) exec(ctx context.Context, text string, values ...any) error {
 	tag, err := b.pool.Exec(ctx, text, values...)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = errRefused
+	if err != nil {
+		return err
 	}
-	return err
+	return changed(tag)
+}
+
+func changed(tag pgconn.CommandTag) error {
+	if tag.RowsAffected() == 0 {
+		return errRefused
+	}
+	return nil
 }
 
 func (b *barePostgres) create(ctx context.Context, p *part, n store.NewRun) error {
@@ -175,7 +177,8 @@ func (b *barePostgres) create(ctx context.Context, p *part, n store.NewRun) erro
 		[]byte(n.Owner), n.Lease.Microseconds())...)
 }
 
-func (b *barePostgres) save(ctx context.Context, p *part, base int64, delta store.Delta) error {
+func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error {
+	delta := rest.State.Delta
 	names, data, gone := make([][]byte, len(delta.Put)), make([][]byte, len(delta.Put)), make([][]byte, len(delta.Delete))
 	for i, put := range delta.Put {
 		names[i], data[i] = []byte(put.Name), put.Data
@@ -184,26 +187,13 @@ func (b *barePostgres) save(ctx context.Context, p *part, base int64, delta stor
 		gone[i] = []byte(name)
 	}
 	key := b.digest(p.run)
-	var row pgx.Row
-	if base == 0 {
-		row = b.pool.QueryRow(ctx, pgSaveFirst, key, p.fence, b.account, []byte(p.run), names, data)
-	} else {
-		row = b.pool.QueryRow(ctx, pgSaveNext, key, p.fence, p.checkpoint, base, names, data, gone)
+	if len(rest.Open) == 0 {
+		return b.exec(ctx, pgRestOver, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 0, names, data, gone, p.checkpoint, rest.State.Base,
+			b.digest(p.interrupt), b.digest(benchActor, p.key))...)
 	}
-	err := row.Scan(&p.checkpoint)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return errRefused
-	}
-	return err
-}
-
-func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error {
-	key := b.digest(p.run)
-	for _, n := range rest.Open {
-		return b.exec(ctx, pgRestWaiting, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 1, []byte(p.interrupt), []byte(n.Address),
-			[]byte(n.Kind), n.Data, n.Schema, []byte(n.Shown), []byte(n.Action), int64(n.Timeout), n.Timeout.Microseconds())...)
-	}
-	return b.exec(ctx, pgRestOver, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 0, b.digest(p.interrupt), b.digest(benchActor, p.key))...)
+	n := rest.Open[0]
+	return b.exec(ctx, pgRestWaiting, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 1, names, data, []byte(p.interrupt), []byte(n.Address),
+		[]byte(n.Kind), n.Data, n.Schema, []byte(n.Shown), []byte(n.Action), int64(n.Timeout), n.Timeout.Microseconds())...)
 }
 
 func (b *barePostgres) find(ctx context.Context, p *part) error {
@@ -213,17 +203,13 @@ func (b *barePostgres) find(ctx context.Context, p *part) error {
 	return err
 }
 
+// decide decides, takes the run and loads its checkpoint, in one round trip.
 func (b *barePostgres) decide(ctx context.Context, p *part, d store.Decision) error {
-	answer := d.Answers[0]
-	return b.exec(ctx, pgDecide, besides(d.Beside, b.digest(p.run), b.account, []byte(d.Actor), []byte(p.key), []byte(d.Body), []byte(p.run),
-		b.digest(p.interrupt), answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Via))...)
-}
-
-// claim takes the run and loads its checkpoint, in one round trip.
-func (b *barePostgres) claim(ctx context.Context, p *part, claim store.Claim) error {
 	var batch pgx.Batch
-	key := b.digest(p.run)
-	batch.Queue(pgClaim, key, []byte(claim.Owner), claim.Lease.Microseconds()).QueryRow(func(row pgx.Row) error { return row.Scan(&p.fence) })
+	key, answer := b.digest(p.run), d.Answers[0]
+	batch.Queue(pgDecide, besides(d.Beside, key, b.account, []byte(d.Actor), []byte(p.key), []byte(d.Body), []byte(p.run),
+		b.digest(p.interrupt), answer.Verdict, []byte(answer.Final), answer.Data, []byte(d.Via))...).Exec(changed)
+	batch.Queue(pgClaim, key, []byte(d.Claim.Owner), d.Claim.Lease.Microseconds()).QueryRow(func(row pgx.Row) error { return row.Scan(&p.fence) })
 	batch.Queue(pgLoad, key).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var data []byte

@@ -24,13 +24,9 @@ VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, 'running', 1, ?8, ?9, ?10, ?10)`
 
 	bareOwned = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'`
 
-	bareSaveFirst = `
-INSERT INTO checkpoints (account, run, version, updated_at)
-SELECT ?1, ?2, 1, ?4 WHERE EXISTS (SELECT 1 FROM runs WHERE ` + bareOwned + `)`
+	bareSaveFirst = `INSERT INTO checkpoints (account, run, version, updated_at) VALUES (?1, ?2, 1, ?3)`
 
-	bareSaveNext = `
-UPDATE checkpoints SET version = version + 1, updated_at = ?4
-WHERE account = ?1 AND run = ?2 AND version = ?5 AND EXISTS (SELECT 1 FROM runs WHERE ` + bareOwned + `)`
+	bareSaveNext = `UPDATE checkpoints SET version = version + 1, updated_at = ?3 WHERE account = ?1 AND run = ?2 AND version = ?4`
 
 	bareDrop = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
 
@@ -167,14 +163,18 @@ func prepareAll(ctx context.Context, db *sql.DB, texts []string) (map[string]*sq
 	return prepared, nil
 }
 
-// partCounts are the numbers of parts that a save of the script has.
+// partCounts are the numbers of parts that are saved with a rest.
 func (s *script) partCounts() (counts []int) {
 	seen := map[int]bool{0: true}
 	for _, steps := range [][]stage{s.start, s.decide} {
 		for _, one := range steps {
-			if saved, ok := one.(saves); ok && !seen[len(saved.delta.Put)] {
-				seen[len(saved.delta.Put)] = true
-				counts = append(counts, len(saved.delta.Put))
+			rested, ok := one.(rests)
+			if !ok || rested.rest.State == nil {
+				continue
+			}
+			if n := len(rested.rest.State.Delta.Put); !seen[n] {
+				seen[n] = true
+				counts = append(counts, n)
 			}
 		}
 	}
@@ -230,36 +230,37 @@ func (b *bareSQLite) create(ctx context.Context, p *part, n store.NewRun) error 
 	})
 }
 
-func (b *bareSQLite) save(ctx context.Context, p *part, base int64, delta store.Delta) error {
-	run := []byte(p.run)
-	return b.write(ctx, func(t bareTx) error {
-		text, values := bareSaveFirst, []any{b.account, run, p.fence, t.now}
-		if base > 0 {
-			text, values = bareSaveNext, append(values, base)
-		}
-		if err := t.exec(text, values...); err != nil {
+// save writes the state of a run whose owner this is.
+func (t bareTx) save(run []byte, state *store.Save) error {
+	text, values := bareSaveFirst, []any{t.b.account, run, t.now}
+	if state.Base > 0 {
+		text, values = bareSaveNext, append(values, state.Base)
+	}
+	if err := t.exec(text, values...); err != nil {
+		return err
+	}
+	for _, name := range state.Delta.Delete {
+		if err := t.exec(bareDrop, t.b.account, run, []byte(name)); err != nil {
 			return err
 		}
-		for _, name := range delta.Delete {
-			if err := t.exec(bareDrop, b.account, run, []byte(name)); err != nil {
-				return err
-			}
-		}
-		if len(delta.Put) == 0 {
-			return nil
-		}
-		values = []any{b.account, run}
-		for _, put := range delta.Put {
-			values = append(values, []byte(put.Name), put.Data)
-		}
-		return t.exec(barePut(len(delta.Put)), values...)
-	})
+	}
+	if len(state.Delta.Put) == 0 {
+		return nil
+	}
+	values = []any{t.b.account, run}
+	for _, put := range state.Delta.Put {
+		values = append(values, []byte(put.Name), put.Data)
+	}
+	return t.exec(barePut(len(state.Delta.Put)), values...)
 }
 
 func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 	run := []byte(p.run)
 	return b.write(ctx, func(t bareTx) error {
 		if err := t.exec(bareRest, b.account, run, p.fence, rest.Status, rest.Outcome, t.now); err != nil {
+			return err
+		}
+		if err := t.save(run, rest.State); err != nil {
 			return err
 		}
 		if err := t.beside(rest.Beside); err != nil {
@@ -295,7 +296,7 @@ func (b *bareSQLite) find(ctx context.Context, p *part) error {
 func (b *bareSQLite) decide(ctx context.Context, p *part, d store.Decision) error {
 	run, id := []byte(p.run), []byte(p.interrupt)
 	answer := d.Answers[0]
-	return b.write(ctx, func(t bareTx) error {
+	err := b.write(ctx, func(t bareTx) error {
 		if err := t.exec(bareReceipt, b.account, run, []byte(d.Actor), []byte(p.key), []byte(d.Body), t.now); err != nil {
 			return err
 		}
@@ -310,20 +311,20 @@ func (b *bareSQLite) decide(ctx context.Context, p *part, d store.Decision) erro
 			return err
 		}
 		p.events++
-		return t.exec(bareNote, b.account, run, p.events, store.EventDecided, id, t.now)
-	})
-}
-
-func (b *bareSQLite) claim(ctx context.Context, p *part, claim store.Claim) error {
-	run := []byte(p.run)
-	err := b.write(ctx, func(t bareTx) error {
+		if err := t.exec(bareNote, b.account, run, p.events, store.EventDecided, id, t.now); err != nil {
+			return err
+		}
 		return t.tx.StmtContext(ctx, b.writing[bareClaim]).
-			QueryRowContext(ctx, b.account, run, []byte(claim.Owner), t.now+claim.Lease.Microseconds(), t.now).Scan(&p.fence)
+			QueryRowContext(ctx, b.account, run, []byte(d.Claim.Owner), t.now+d.Claim.Lease.Microseconds(), t.now).Scan(&p.fence)
 	})
 	if err != nil {
 		return err
 	}
-	rows, err := b.reading[bareLoad].QueryContext(ctx, b.account, run)
+	return b.load(ctx, p)
+}
+
+func (b *bareSQLite) load(ctx context.Context, p *part) error {
+	rows, err := b.reading[bareLoad].QueryContext(ctx, b.account, []byte(p.run))
 	if err != nil {
 		return err
 	}

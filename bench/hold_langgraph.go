@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// langGraph is LangGraph JS in a Node process of its own; langgraph/review.mjs says what is spoken.
+// langGraph is LangGraph JS in a Node process of its own; langgraph/pieces.mjs says what is spoken.
 type langGraph struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -28,6 +28,7 @@ type langGraph struct {
 type langGraphOrder struct {
 	Saver   string `json:"saver,omitempty"`
 	Place   string `json:"place,omitempty"`
+	Piece   string `json:"piece,omitempty"`
 	Text    string `json:"text,omitempty"`
 	Act     act    `json:"act,omitempty"`
 	Callers int    `json:"callers,omitempty"`
@@ -72,7 +73,7 @@ func installLangGraph(ctx context.Context, progress io.Writer) error {
 	if err != nil || langGraphInstalled(dir) {
 		return err
 	}
-	fmt.Fprintln(progress, "npm ci in bench/langgraph; where there is no binary of better-sqlite3 to be had it is compiled, which takes minutes")
+	fmt.Fprintln(progress, "npm ci in bench/langgraph; where there is no binary of better-sqlite3 to be had it is compiled, which takes a minute or two")
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, progress, progress
 	if err := cmd.Run(); err != nil {
@@ -81,12 +82,12 @@ func installLangGraph(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-func newLangGraph(ctx context.Context, saver, place, text string) (_ *langGraph, err error) {
+func newLangGraph(ctx context.Context, saver, place string, p piece) (_ *langGraph, err error) {
 	dir, err := langGraphDir()
 	if err != nil {
 		return nil, err
 	}
-	l := &langGraph{cmd: exec.CommandContext(ctx, "node", "review.mjs"), stderr: new(bytes.Buffer)}
+	l := &langGraph{cmd: exec.CommandContext(ctx, "node", "pieces.mjs"), stderr: new(bytes.Buffer)}
 	l.cmd.Dir, l.cmd.Stderr = dir, l.stderr
 	l.cmd.Env = append(os.Environ(), "NODE_ENV=production", "LANGSMITH_TRACING=false", "LANGCHAIN_TRACING_V2=false")
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
@@ -100,7 +101,7 @@ func newLangGraph(ctx context.Context, saver, place, text string) (_ *langGraph,
 	if err := l.cmd.Start(); err != nil {
 		return nil, err
 	}
-	reply, err := l.ask(langGraphOrder{Saver: saver, Place: place, Text: text})
+	reply, err := l.ask(langGraphOrder{Saver: saver, Place: place, Piece: p.name, Text: p.text})
 	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}

@@ -15,17 +15,26 @@ import (
 // holdScenario is some callers on one kind of database.
 type holdScenario struct {
 	ground  string
+	piece   string // in scenarios hold/…
 	callers int
 	kind    string // hold, http or desk
 }
 
-func (s holdScenario) name() string { return fmt.Sprintf("%s/%s/%d", s.kind, s.ground, s.callers) }
+func (s holdScenario) name() string {
+	if s.piece == pieceChain {
+		return fmt.Sprintf("%s/%s/%s/%d", s.kind, s.ground, s.piece, s.callers)
+	}
+	return fmt.Sprintf("%s/%s/%d", s.kind, s.ground, s.callers)
+}
 
-// holdScenarios lists them in the order of the report. Those of one ground follow each other.
+// holdScenarios lists them in the order of the report. Those of one ground follow each other, and among them those of one piece.
 func holdScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16, 32} {
-			list = append(list, holdScenario{kind: "hold", ground: ground, callers: callers})
+			list = append(list, holdScenario{kind: "hold", ground: ground, piece: pieceReview, callers: callers})
+		}
+		for _, callers := range []int{1, 4} {
+			list = append(list, holdScenario{kind: "hold", ground: ground, piece: pieceChain, callers: callers})
 		}
 	}
 	return list
@@ -66,18 +75,24 @@ func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.
 			return held, err
 		}
 	}
-	for len(list) > 0 {
-		on := list[0].ground
-		n := 1
-		for n < len(list) && list[n].ground == on {
-			n++
+	for _, group := range alike(list, func(s holdScenario) string { return s.ground }) {
+		if err := p.measureOn(ctx, group[0].ground, group, progress, &held); err != nil {
+			return held, fmt.Errorf("hold/%s: %w", group[0].ground, err)
 		}
-		if err := p.measureOn(ctx, on, list[:n], progress, &held); err != nil {
-			return held, fmt.Errorf("hold/%s: %w", on, err)
-		}
-		list = list[n:]
 	}
 	return held, nil
+}
+
+// alike cuts a list where something changes from one scenario to the next.
+func alike(list []holdScenario, what func(holdScenario) string) (groups [][]holdScenario) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && what(list[n]) == what(list[0]) {
+			n++
+		}
+		groups, list = append(groups, list[:n]), list[n:]
+	}
+	return groups
 }
 
 func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
@@ -86,11 +101,26 @@ func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenari
 		return err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
-	f, err := p.newField(ctx, on, progress, held)
+	version, err := on.version(ctx)
+	if err != nil {
+		return err
+	}
+	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
+	for _, group := range alike(list, func(s holdScenario) string { return s.piece }) {
+		if err := p.measurePiece(ctx, on, group, progress, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p holdPlan) measurePiece(ctx context.Context, on ground, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
+	f, err := p.newField(ctx, on, newPiece(list[0].piece), progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
+	held.note(f)
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
 		if err != nil {
@@ -105,34 +135,29 @@ func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenari
 }
 
 // newField makes all sides on a ground, warm.
-func (p holdPlan) newField(ctx context.Context, on ground, progress io.Writer, held *holdReport) (*field, error) {
-	version, err := on.version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
-	f := &field{plan: p, ground: on, text: essay(kib), progress: progress}
+func (p holdPlan) newField(ctx context.Context, on ground, plays piece, progress io.Writer) (_ *field, err error) {
+	f := &field{plan: p, ground: on, piece: plays, progress: progress}
 	if f.sealer, err = newBox(); err != nil {
 		return nil, err
 	}
-	if f.script, err = takeDown(ctx, on, f.sealer, f.text); err != nil {
+	if f.script, err = takeDown(ctx, on, f.sealer, f.piece); err != nil {
 		return nil, err
 	}
-	held.Script = f.script.String()
 	if err := f.fill(ctx); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
 }
 
-// field is all sides on one ground.
+// field is all sides on one ground, with one piece.
 type field struct {
-	plan     holdPlan
-	ground   ground
-	text     string
-	sealer   executor.Box
-	script   *script
-	progress io.Writer
+	plan      holdPlan
+	ground    ground
+	piece     piece
+	sealer    executor.Box
+	saveDelay time.Duration // of our side; 0 is what everybody has
+	script    *script
+	progress  io.Writer
 
 	names            []string
 	holders          map[string]holder
@@ -171,14 +196,14 @@ func (f *field) make(ctx context.Context, side string) (h holder, place string, 
 		if side == sideLangGraphFull {
 			saver += "-full"
 		}
-		l, err := newLangGraph(ctx, saver, place, f.text)
+		l, err := newLangGraph(ctx, saver, place, f.piece)
 		if err != nil {
 			return nil, "", err
 		}
 		f.langGraphVersion = l.version
 		return l, place, nil
 	case sideHTTP:
-		client, err := newWebClient(ctx, childOrder{Ground: f.ground.name(), Place: place, Text: f.text, Sealed: true})
+		client, err := newWebClient(ctx, childOrder{Ground: f.ground.name(), Place: place, Text: f.piece.text, Sealed: true})
 		if err != nil {
 			return nil, "", err
 		}
@@ -188,7 +213,7 @@ func (f *field) make(ctx context.Context, side string) (h holder, place string, 
 	if err != nil {
 		return nil, "", err
 	}
-	e, err := newExecuting(kept, f.sealer, f.text, kept.Close)
+	e, err := newExecuting(executor.Config{Store: kept, Box: f.sealer, SaveDelay: f.saveDelay}, f.piece, kept.Close)
 	if err != nil {
 		return nil, "", errors.Join(err, kept.Close())
 	}
@@ -288,12 +313,12 @@ func (f *field) metered(do func() (work, error)) (work, error) {
 // sizes stores runs twice: what the first ones leave, free room too, is there already when the second ones come, as in a database that
 // has been in use for a while.
 func (f *field) sizes(ctx context.Context) (holdSizes, error) {
-	found := holdSizes{Ground: f.ground.name(), Runs: f.plan.sized, Bytes: map[string]holdSize{}}
+	found := holdSizes{Ground: f.ground.name(), Piece: f.piece.name, Runs: f.plan.sized, Bytes: map[string]holdSize{}}
 	for _, side := range f.names {
 		if side == sideLangGraphFull {
 			continue // it stores the same
 		}
-		fmt.Fprintf(f.progress, "hold/%s: how much %s stores\n", f.ground.name(), side)
+		fmt.Fprintf(f.progress, "%s: how much %s stores\n", found.name(), side)
 		size, err := f.size(ctx, side)
 		if err != nil {
 			return found, fmt.Errorf("%s: %w", side, err)

@@ -22,24 +22,24 @@ const (
 type executing struct {
 	executor *executor.Executor
 	store    store.Store
-	text     string
+	piece    piece
 	closing  func() error
 }
 
-// newExecuting makes an executor as a server has one: it also looks for work by itself. closing is what comes after it was stopped.
-func newExecuting(s store.Store, sealer executor.Box, text string, closing func() error) (*executing, error) {
-	p, err := reviewProvider(text)
+// newExecuting makes an executor as a server has one: it also looks for work by itself. The config says with which store and box. closing is what
+// comes after it was stopped.
+func newExecuting(config executor.Config, p piece, closing func() error) (*executing, error) {
+	plays, err := p.provider(p.text)
 	if err != nil {
 		return nil, err
 	}
-	e, err := executor.New(executor.Config{
-		Store: s, Providers: []provider.Provider{p}, Box: sealer, Wait: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	config.Providers, config.Wait, config.Log = []provider.Provider{plays}, time.Minute, slog.New(slog.NewTextHandler(io.Discard, nil))
+	e, err := executor.New(config)
 	if err != nil {
 		return nil, err
 	}
 	e.Start()
-	return &executing{executor: e, store: s, text: text, closing: closing}, nil
+	return &executing{executor: e, store: config.Store, piece: p, closing: closing}, nil
 }
 
 // newBox seals with a key that nobody else has.
@@ -52,11 +52,11 @@ func newBox() (*box.Box, error) {
 }
 
 func (e *executing) start(ctx context.Context, key string) error {
-	outcome, err := e.executor.Run(ctx, executor.Request{Account: benchAccount, StateKey: key, Graph: reviewGraph, Input: json.RawMessage(reviewInput)})
+	outcome, err := e.executor.Run(ctx, executor.Request{Account: benchAccount, StateKey: key, Graph: e.piece.graph, Input: json.RawMessage(reviewInput)})
 	if err != nil {
 		return err
 	}
-	return checkAsked(outcome, e.text)
+	return checkAsked(outcome, e.piece.shown)
 }
 
 func (e *executing) decide(ctx context.Context, key string) error {
@@ -66,7 +66,7 @@ func (e *executing) decide(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return checkPublished(outcome, e.text)
+	return e.piece.over(outcome, e.piece.text)
 }
 
 func (e *executing) close() error {

@@ -13,7 +13,7 @@ type holdReport struct {
 	Databases []string    `json:"databases,omitempty"`
 	LangGraph string      `json:"langgraph,omitempty"`
 	Rounds    int         `json:"rounds,omitempty"`
-	Script    string      `json:"script,omitempty"`
+	Scripts   []string    `json:"scripts,omitempty"` // of each piece
 	Rows      []holdRow   `json:"rows,omitempty"`
 	Sizes     []holdSizes `json:"sizes,omitempty"`
 }
@@ -43,13 +43,28 @@ type holdSide struct {
 // holdSizes is what one run takes on the disk, tables and indexes, for each side.
 type holdSizes struct {
 	Ground string              `json:"database"`
+	Piece  string              `json:"piece"`
 	Runs   int                 `json:"runs"`
 	Bytes  map[string]holdSize `json:"bytes"`
+}
+
+func (s holdSizes) name() string {
+	if s.Piece == pieceChain {
+		return fmt.Sprintf("hold/%s/%s", s.Ground, s.Piece)
+	}
+	return "hold/" + s.Ground
 }
 
 type holdSize struct {
 	Waiting int64 `json:"waiting"`
 	Over    int64 `json:"over"`
+}
+
+// note takes down what the executor does for a piece, once.
+func (h *holdReport) note(f *field) {
+	if text := fmt.Sprintf("%s: %s", f.piece.name, f.script); !slices.Contains(h.Scripts, text) {
+		h.Scripts = append(h.Scripts, text)
+	}
 }
 
 func newHoldRow(s holdScenario, a act, found map[string][]work) holdRow {
@@ -114,15 +129,18 @@ func (h holdReport) markdown(out *strings.Builder) {
 	}
 	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s; %d rounds. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
 		strings.Join(h.Databases, " and "), cmp.Or(h.LangGraph, none), h.Rounds)
-	fmt.Fprintf(out, "The executor does for %s.\n\n", h.Script)
-	out.WriteString("| callers | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, script := range h.Scripts {
+		fmt.Fprintf(out, "The executor does for %s.\n", script)
+	}
+	out.WriteString("\n")
+	out.WriteString("| scenario | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range h.Rows {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.cell(sideOurs), row.cell(sideBare),
 			percent(row.times(sideBare)), row.cell(sideLangGraph), multiple(row.times(sideLangGraph)), row.cell(sideLangGraphFull))
 	}
 	out.WriteString("\n| bytes on disk per run | ours waiting | LangGraph waiting | ours over | bare SQL over | LangGraph over | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range h.Sizes {
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", s.Ground, bytesStored(int(s.Bytes[sideOurs].Waiting)),
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.name(), bytesStored(int(s.Bytes[sideOurs].Waiting)),
 			bytesStored(int(s.Bytes[sideLangGraph].Waiting)), bytesStored(int(s.Bytes[sideOurs].Over)), bytesStored(int(s.Bytes[sideBare].Over)),
 			bytesStored(int(s.Bytes[sideLangGraph].Over)), fraction(s.ratio()))
 	}

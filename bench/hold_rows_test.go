@@ -19,33 +19,41 @@ import (
 // column as many bytes, or the same words.
 func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
 	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on)
-		left := make(map[string][2][]string)
-		for _, side := range []string{sideOurs, sideBare} {
-			h, place, err := f.make(t.Context(), side)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var shapes [2][]string
-			if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
-				t.Fatal(err)
-			}
-			shapes[0] = shape(t, on, place)
-			if _, err := h.decides(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-			shapes[1] = shape(t, on, place)
-			left[side] = shapes
-			if err := h.close(); err != nil {
-				t.Error(err)
-			}
-		}
-		for i, when := range []string{"while it waits", "when it is over"} {
-			if ours, bare := left[sideOurs][i], left[sideBare][i]; !slices.Equal(ours, bare) {
-				t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours, bare), without(bare, ours))
-			}
+		for _, name := range []string{pieceReview, pieceChain} {
+			t.Run(name, func(t *testing.T) {
+				f := newField(t, on, newPiece(name))
+				ours, bare := leaves(t, f, sideOurs), leaves(t, f, sideBare)
+				for i, when := range []string{"while it waits", "when it is over"} {
+					if !slices.Equal(ours[i], bare[i]) {
+						t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours[i], bare[i]), without(bare[i], ours[i]))
+					}
+				}
+			})
 		}
 	})
+}
+
+// leaves is what a side leaves in its database while a run waits, and when it is over.
+func leaves(t *testing.T, f *field, side string) (shapes [2][]string) {
+	t.Helper()
+	h, place, err := f.make(t.Context(), side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+		t.Fatal(err)
+	}
+	shapes[0] = shape(t, f.ground, place)
+	if _, err := h.decides(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	shapes[1] = shape(t, f.ground, place)
+	return shapes
 }
 
 // without is the lines of a that are not in b.
@@ -157,7 +165,7 @@ FROM fermata.%s AS r`, table)) {
 // What bare SQL writes beside a run speaks of that run, not of the one that was taken down, and its log is a chain as ours is.
 func TestBare_SpeaksOfItsOwnRuns(t *testing.T) {
 	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on)
+		f := newField(t, on, reviewPiece(essay(kib)))
 		h, place, err := f.make(t.Context(), sideBare)
 		if err != nil {
 			t.Fatal(err)

@@ -50,8 +50,11 @@ func (decides) stage() {}
 func (claims) stage()  {}
 func (amends) stage()  {}
 
+// unhurried is for how long an executor keeps saves back that must not have one more because the machine was busy for a moment.
+const unhurried = time.Hour
+
 // takeDown lets the executor take a run from its start to its end, in a database of its own.
-func takeDown(ctx context.Context, on ground, sealer executor.Box, text string) (*script, error) {
+func takeDown(ctx context.Context, on ground, sealer executor.Box, p piece) (*script, error) {
 	place, err := on.room()
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func takeDown(ctx context.Context, on ground, sealer executor.Box, text string) 
 		return nil, err
 	}
 	r := &recorder{Store: kept, reads: map[act]map[string]int{starting: {}, deciding: {}}, steps: map[act][]stage{}, now: starting}
-	e, err := newExecuting(r, sealer, text, kept.Close)
+	e, err := newExecuting(executor.Config{Store: r, Box: sealer, SaveDelay: unhurried}, p, kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
@@ -88,7 +91,31 @@ func takeDown(ctx context.Context, on ground, sealer executor.Box, text string) 
 	if s.run == "" || s.interrupt == "" {
 		return nil, errors.New("the executor has shown no question")
 	}
+	s.leaveOut()
 	return s, nil
+}
+
+// leaveOut leaves out what is deleted and was never there: parts that came and went between two saves. Bare SQL has no use for that.
+func (s *script) leaveOut() {
+	there := map[string]bool{}
+	for _, steps := range [][]stage{s.start, s.decide} {
+		for i, one := range steps {
+			rested, ok := one.(rests)
+			if !ok || rested.rest.State == nil {
+				continue
+			}
+			state := *rested.rest.State
+			state.Delta.Delete = slices.DeleteFunc(slices.Clone(state.Delta.Delete), func(name string) bool { return !there[name] })
+			for _, name := range state.Delta.Delete {
+				delete(there, name)
+			}
+			for _, put := range state.Delta.Put {
+				there[put.Name] = true
+			}
+			rested.rest.State = &state
+			steps[i] = rested
+		}
+	}
 }
 
 // String says how many transactions of which kind there are.
@@ -105,9 +132,17 @@ func describeSteps(steps []stage, reads map[string]int) string {
 		case saves:
 			names = append(names, "save")
 		case rests:
-			names = append(names, "rest "+string(one.rest.Status))
+			name := "rest " + string(one.rest.Status)
+			if one.rest.State != nil {
+				name += " with the state"
+			}
+			names = append(names, name)
 		case decides:
-			names = append(names, "decide")
+			name := "decide"
+			if one.decision.Claim != nil {
+				name += " and claim"
+			}
+			names = append(names, name)
 		case claims:
 			names = append(names, "claim")
 		case amends:

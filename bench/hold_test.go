@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,19 +14,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// hasLangGraph says whether LangGraph is installed. A test does not install it: compiling it may take longer than all tests together. The
-// program does, and fails if it cannot.
-func hasLangGraph(t *testing.T) bool {
+// needLangGraph installs LangGraph, as the program does. That is seconds where there is a binary of better-sqlite3 to be had, and a minute or two of
+// compiling where there is none; make test does it before the tests.
+func needLangGraph(t *testing.T) {
 	t.Helper()
-	dir, err := langGraphDir()
-	if err != nil {
+	if err := installLangGraph(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	if !langGraphInstalled(dir) {
-		t.Log("LangGraph's side is left out: it is not installed; npm ci in bench/langgraph does that")
-		return false
-	}
-	return true
 }
 
 // onEachGround runs a test on SQLite and on PostgreSQL.
@@ -45,12 +41,12 @@ func onEachGround(t *testing.T, test func(t *testing.T, on ground)) {
 	}
 }
 
-// newField makes a field without LangGraph, in which nothing is sealed.
-func newField(t *testing.T, on ground) *field {
+// newField makes a field without holders, in which nothing is sealed.
+func newField(t *testing.T, on ground, plays piece) *field {
 	t.Helper()
-	f := &field{ground: on, text: essay(kib), sealer: clearBox{}}
+	f := &field{ground: on, piece: plays, sealer: clearBox{}, saveDelay: unhurried}
 	var err error
-	if f.script, err = takeDown(t.Context(), on, f.sealer, f.text); err != nil {
+	if f.script, err = takeDown(t.Context(), on, f.sealer, plays); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -58,7 +54,7 @@ func newField(t *testing.T, on ground) *field {
 
 func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
 	onEachGround(t, func(t *testing.T, on ground) {
-		s := newField(t, on).script
+		s := newField(t, on, reviewPiece(essay(kib))).script
 		if _, ok := s.start[0].(creates); !ok {
 			t.Errorf("a start begins with %T", s.start[0])
 		}
@@ -73,6 +69,17 @@ func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
 		}
 		if text := s.String(); !strings.Contains(text, fmt.Sprintf("start→wait: %d transactions", len(s.start))) {
 			t.Errorf("it is described as %s", text)
+		}
+	})
+}
+
+// As many steps as a run has, they are two transactions until it waits and two until it is over: more would be felt in every row of the table.
+func TestScript_TwoTransactionsHoweverManySteps(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		for _, name := range []string{pieceReview, pieceChain} {
+			if s := newField(t, on, newPiece(name)).script; len(s.start) != 2 || len(s.decide) != 2 {
+				t.Errorf("%s: %s", name, s)
+			}
 		}
 	})
 }
@@ -146,6 +153,10 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 		"it failed":        {checkPublished(fermata.Failed{}, "text"), false},
 		"failed to begin":  {checkAsked(fermata.Failed{}, "text"), false},
 		"no JSON came out": {checkPublished(ended(`{`), "text"), false},
+		"ten messages":     {checkChain(ended(conversed(reviewVerdict, "0123456789")), "0123456789"), true},
+		"one is another":   {checkChain(ended(conversed(reviewVerdict, "0123456780")), "0123456789"), false},
+		"one is lost":      {checkChain(ended(conversed(reviewVerdict, "012345678")), "0123456789"), false},
+		"not approved":     {checkChain(ended(conversed("drop", "0123456789")), "0123456789"), false},
 	} {
 		if (test.err == nil) != test.want {
 			t.Errorf("%s: %v", name, test.err)
@@ -153,19 +164,27 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 	}
 }
 
-// What LangGraph's side does when its result is wrong: see the last lines of langgraph/review.mjs.
-func TestLangGraph_AWrongOrderEndsItWithItsError(t *testing.T) {
-	if !hasLangGraph(t) {
-		t.Skip("LangGraph is not installed")
+// conversed is the end of a chain whose messages have a letter each.
+func conversed(verdict, letters string) string {
+	state := conversation{Topic: "tea", Verdict: verdict}
+	for _, letter := range letters {
+		state.Messages = append(state.Messages, message{Role: "assistant", Content: string(letter)})
 	}
-	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", "text")
+	text, _ := json.Marshal(state) // strings alone
+	return string(text)
+}
+
+// What LangGraph's side does when its result is wrong: see the last lines of langgraph/pieces.mjs.
+func TestLangGraph_AWrongOrderEndsItWithItsError(t *testing.T) {
+	needLangGraph(t)
+	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", reviewPiece("text"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.perform(langGraphOrder{Act: "guess"}); err == nil || !strings.Contains(err.Error(), "nobody knows") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := newLangGraph(t.Context(), "oracle", "", "text"); err == nil || !strings.Contains(err.Error(), "no saver is called oracle") {
+	if _, err := newLangGraph(t.Context(), "oracle", "", reviewPiece("text")); err == nil || !strings.Contains(err.Error(), "no saver is called oracle") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -214,18 +233,18 @@ func TestJudge_HoldGoals(t *testing.T) {
 			{Name: "hold/sqlite/4", Act: starting, Sides: map[string]holdSide{sideOurs: {PerSecond: []float64{39}}}},
 		},
 		Sizes: []holdSizes{
-			{Ground: onSQLite, Bytes: map[string]holdSize{sideOurs: {Over: 20}, sideLangGraph: {Over: 100}}},
-			{Ground: onPostgres, Bytes: map[string]holdSize{sideOurs: {Over: 21}, sideLangGraph: {Over: 100}}},
+			{Ground: onSQLite, Piece: pieceReview, Bytes: map[string]holdSize{sideOurs: {Over: 20}, sideLangGraph: {Over: 100}}},
+			{Ground: onPostgres, Piece: pieceChain, Bytes: map[string]holdSize{sideOurs: {Over: 21}, sideLangGraph: {Over: 100}}},
 		},
 	}
 	wantVerdicts(t, report.judge(false), map[string]string{
-		"hold/sqlite/1, start: at least 40 % of bare SQL":         "met",
-		"hold/sqlite/1, start: at least 20 × LangGraph":           "met",
-		"hold/sqlite/1, decide: at least 40 % of bare SQL":        "**NOT met**",
-		"hold/sqlite/1, decide: at least 20 × LangGraph":          "**NOT met**",
-		"hold/sqlite/4, start: at least 20 × LangGraph":           "not judged",
-		"hold/sqlite: at most 1/5 of LangGraph's bytes on disk":   "met",
-		"hold/postgres: at most 1/5 of LangGraph's bytes on disk": "**NOT met**",
+		"hold/sqlite/1, start: at least 40 % of bare SQL":               "met",
+		"hold/sqlite/1, start: at least 20 × LangGraph":                 "met",
+		"hold/sqlite/1, decide: at least 40 % of bare SQL":              "**NOT met**",
+		"hold/sqlite/1, decide: at least 20 × LangGraph":                "**NOT met**",
+		"hold/sqlite/4, start: at least 20 × LangGraph":                 "not judged",
+		"hold/sqlite: at most 1/5 of LangGraph's bytes on disk":         "met",
+		"hold/postgres/chain: at most 1/5 of LangGraph's bytes on disk": "**NOT met**",
 	})
 	if verdicts := report.judge(true); len(verdicts) != 0 {
 		t.Errorf("a quick run is judged: %v", verdicts)

@@ -24,7 +24,6 @@ type config struct {
 	cpuProfile string
 	parked     int
 	decided    int
-	langGraph  bool // off only in tests, where it need not be installed
 }
 
 // stretch is long enough for the garbage collector to run many times within it.
@@ -50,7 +49,7 @@ func main() {
 }
 
 func parse(args []string) (config, error) {
-	c := config{langGraph: true}
+	var c config
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&c.rounds, "rounds", 15, "how often the two sides take turns")
 	flags.BoolVar(&c.json, "json", false, "write JSON, with every round, instead of Markdown")
@@ -132,7 +131,7 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	if err != nil {
 		return err
 	}
-	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), c.langGraph
+	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), true
 	if r.Held, err = hold.measure(ctx, holding, progress); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/fermata-go/fermata/executor"
 )
 
 // The scenarios parked/… ask what runs cost that only wait: an executor, in a process of its own, has none, a few, or very many of them in its
@@ -148,7 +150,7 @@ func newLot(ctx context.Context, on ground, runs int) (*lot, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExecuting(kept, clearBox{}, parkedText, kept.Close)
+	e, err := newExecuting(executor.Config{Store: kept, Box: clearBox{}}, reviewPiece(parkedText), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}

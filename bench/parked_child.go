@@ -138,7 +138,7 @@ func openChild(ctx context.Context, o childOrder) (*executing, error) {
 			return nil, errors.Join(err, kept.Close())
 		}
 	}
-	e, err := newExecuting(kept, sealer, o.Text, kept.Close)
+	e, err := newExecuting(executor.Config{Store: kept, Box: sealer}, reviewPiece(o.Text), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}

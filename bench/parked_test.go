@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/chain"
 	"github.com/fermata-go/fermata/store"
 )
@@ -19,7 +20,7 @@ func TestFill_ACopyHasItsPapers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := newExecuting(kept, clearBox{}, parkedText, kept.Close)
+		e, err := newExecuting(executor.Config{Store: kept, Box: clearBox{}}, reviewPiece(parkedText), kept.Close)
 		if err != nil {
 			t.Fatal(err)
 		}

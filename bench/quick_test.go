@@ -15,7 +15,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.langGraph = hasLangGraph(t)
+	needLangGraph(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), c, &out, io.Discard); err != nil {
 		t.Fatal(err)

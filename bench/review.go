@@ -12,8 +12,7 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// The graph of the scenarios with runs that wait: a draft is written, a person reviews it, it is published. langgraph/review.mjs is the
-// same for LangGraph.
+// The first piece of the scenarios with runs that wait: a draft is written, a person reviews it, it is published.
 
 // reviewed is its state.
 type reviewed struct {
@@ -61,7 +60,7 @@ func reviewProvider(text string) (*inproc.Provider, error) {
 	return inproc.New(inproc.Flow(flow, inproc.FlowConfig[reviewed]{}))
 }
 
-// checkAsked fails unless a run waits for the review of its text.
+// checkAsked fails unless a run waits for the review of a text.
 func checkAsked(outcome fermata.Outcome, text string) error {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok || len(waiting.Interrupts) != 1 {
@@ -72,7 +71,7 @@ func checkAsked(outcome fermata.Outcome, text string) error {
 		return err
 	}
 	if shown != text {
-		return fmt.Errorf("it shows %d bytes, want its text of %d", len(shown), len(text))
+		return fmt.Errorf("it shows %d bytes, want a text of %d", len(shown), len(text))
 	}
 	return nil
 }

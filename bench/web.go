@@ -69,11 +69,17 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 		return err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
-	f, err := p.newField(ctx, on, progress, &found.holdReport)
+	version, err := on.version(ctx)
+	if err != nil {
+		return err
+	}
+	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
+	f, err := p.newField(ctx, on, newPiece(pieceReview), progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
+	found.note(f)
 	bare := 0.0
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)

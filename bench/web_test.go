@@ -14,7 +14,7 @@ import (
 // Ten requests at once are no load, but each of them goes all the way, and so does every stream.
 func TestWeb_StreamsAndOverloadComeOutRight(t *testing.T) {
 	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on)
+		f := newField(t, on, reviewPiece(essay(kib)))
 		f.plan.web = true
 		h, _, err := f.make(t.Context(), sideHTTP)
 		if err != nil {

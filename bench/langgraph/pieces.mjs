@@ -1,8 +1,8 @@
-// LangGraph's side of the scenarios with runs that wait: the same graph, the same text, the same checks as ours in ../review.go.
+// LangGraph's side of the scenarios with runs that wait: the same graphs, the same text, the same checks as ours in ../piece.go and ../review.go.
 //
 // It reads one JSON object a line from its input, and answers each with one:
 //
-//   {"saver": "sqlite", "place": "file or connection string", "text": "the draft"}   comes first; {"langgraph": "1.4.18"}
+//   {"saver": "sqlite", "place": "file or connection string", "piece": "review", "text": "the draft"}   comes first; {"langgraph": "1.4.18"}
 //   {"act": "start", "callers": 4, "millis": 1000, "least": 8}   for so long, and at least so many; {"wall": ns, "cpu": ns, "micros": [latency, ...]}
 //   {"act": "decide", "callers": 4}                              all that wait; the same
 import { readFileSync } from "node:fs";
@@ -14,18 +14,48 @@ import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 
 const verdict = "approve";
-let text = "";
 
-const State = Annotation.Root({ topic: Annotation, text: Annotation, verdict: Annotation, status: Annotation });
+// Each piece is a graph, what its question shows, and whether a state is the one that it has to end with.
+const pieces = { review, chain };
 
-const graph = new StateGraph(State)
-  .addNode("draft", () => ({ text }))
-  .addNode("human_review", (state) => ({ verdict: interrupt(state.text) }))
-  .addNode("finalize", (state) => ({ status: state.verdict === verdict ? "published" : "dropped" }))
-  .addEdge(START, "draft")
-  .addEdge("draft", "human_review")
-  .addEdge("human_review", "finalize")
-  .addEdge("finalize", END);
+function review(text) {
+  const State = Annotation.Root({ topic: Annotation, text: Annotation, verdict: Annotation, status: Annotation });
+  const graph = new StateGraph(State)
+    .addNode("draft", () => ({ text }))
+    .addNode("human_review", (state) => ({ verdict: interrupt(state.text) }))
+    .addNode("finalize", (state) => ({ status: state.verdict === verdict ? "published" : "dropped" }))
+    .addEdge(START, "draft")
+    .addEdge("draft", "human_review")
+    .addEdge("human_review", "finalize")
+    .addEdge("finalize", END);
+  return { graph, shown: text, right: (state) => state.text === text && state.verdict === verdict && state.status === "published" };
+}
+
+// Ten steps, each of which adds a message to those before it; the fifth asks.
+const steps = 10;
+const asks = 5;
+
+function chain(text) {
+  const size = text.length / steps;
+  const messages = Array.from({ length: steps }, (_, i) => ({ role: "assistant", content: text.slice(i * size, (i + 1) * size) }));
+  const State = Annotation.Root({
+    topic: Annotation,
+    messages: Annotation({ reducer: (left, right) => left.concat(right), default: () => [] }), // as in its documentation
+    verdict: Annotation,
+  });
+  const graph = new StateGraph(State);
+  let from = START;
+  messages.forEach((message, i) => {
+    const name = `n${i + 1}`;
+    const add = () => ({ messages: [message] });
+    graph.addNode(name, i + 1 === asks ? (state) => ({ verdict: interrupt(state.messages.at(-1).content), ...add() }) : add);
+    graph.addEdge(from, name);
+    from = name;
+  });
+  graph.addEdge(from, END);
+  const right = (state) => state.topic === "tea" && state.verdict === verdict && JSON.stringify(state.messages) === JSON.stringify(messages);
+  return { graph, shown: messages[asks - 2].content, right };
+}
 
 async function saver(kind, place) {
   switch (kind) {
@@ -46,6 +76,7 @@ async function saver(kind, place) {
 }
 
 let app;
+let piece;
 let runs = 0;
 let waiting = [];
 const thread = (key) => ({ configurable: { thread_id: key } });
@@ -54,13 +85,13 @@ async function start() {
   const key = `key-${++runs}`;
   const state = await app.invoke({ topic: "tea" }, thread(key));
   const asked = state.__interrupt__ ?? [];
-  if (asked.length !== 1 || asked[0].value !== text) throw new Error(`${key} does not wait for its review`);
+  if (asked.length !== 1 || asked[0].value !== piece.shown) throw new Error(`${key} does not wait for its review`);
   waiting.push(key);
 }
 
 async function decide(key) {
   const state = await app.invoke(new Command({ resume: verdict }), thread(key));
-  if (state.text !== text || state.verdict !== verdict || state.status !== "published") throw new Error(`${key} came to something else`);
+  if (!piece.right(state)) throw new Error(`${key} came to something else`);
 }
 
 // crowd lets callers work until each finds nothing more to do.
@@ -82,8 +113,8 @@ async function crowd(callers, next) {
 
 async function perform(order) {
   if (order.saver) {
-    text = order.text;
-    app = graph.compile({ checkpointer: await saver(order.saver, order.place) });
+    piece = pieces[order.piece](order.text);
+    app = piece.graph.compile({ checkpointer: await saver(order.saver, order.place) });
     const installed = new URL("node_modules/@langchain/langgraph/package.json", import.meta.url);
     return { langgraph: JSON.parse(readFileSync(installed)).version };
   }

@@ -29,11 +29,17 @@ type draft struct {
 	known   bool       // whether whole is known
 	whole   store.Checkpoint
 	stored  int64             // the version in the store; that of whole counts what the run has saved
+	there   map[string]bool   // the parts in the store: what came and went before it was written need not be deleted
 	changed map[string]change // since the last write
+	size    int               // of what was saved since then, in bytes
 	timer   *time.Timer       // set while something is kept back
 	closed  bool
 	broken  error // of a write: nobody knows what is in the store
 }
+
+// draftSize is how much is kept back at most, in bytes. More than that is worth a transaction of its own, and must not make that of the rest
+// larger than a store can take.
+const draftSize = 1 << 20
 
 // change is what became of a part; nil is gone.
 type change []byte
@@ -78,14 +84,26 @@ func (d *draft) look(ctx context.Context) error {
 	if d.isKnown() {
 		return nil
 	}
-	loaded, err := d.state.Load(ctx, d.key)
+	bounded, cancel := context.WithTimeout(ctx, settleTimeout) // close waits for it
+	defer cancel()
+	loaded, err := d.state.Load(bounded, d.key)
 	if err != nil && !isNotFound(err) {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known, d.whole, d.stored = true, loaded, loaded.Version
+	d.there = make(map[string]bool, len(loaded.Parts))
+	for name := range loaded.Parts {
+		d.there[name] = true
+	}
 	return nil
+}
+
+func (d *draft) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
 }
 
 func (d *draft) isKnown() bool {
@@ -114,23 +132,24 @@ func (d *draft) Save(ctx context.Context, key store.Key, base int64, delta store
 	if err := d.look(ctx); err != nil {
 		return 0, err
 	}
-	version, err := d.keep(base, delta)
-	if err == nil && d.moment <= 0 {
+	version, full, err := d.keep(base, delta)
+	if err == nil && (full || d.moment <= 0) {
 		err = d.write(ctx)
 	}
 	return version, err
 }
 
-func (d *draft) keep(base int64, delta store.Delta) (int64, error) {
+// keep notes a change, and says whether there is enough to be written at once.
+func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.broken != nil:
-		return 0, d.broken
+		return 0, false, d.broken
 	case d.closed:
-		return 0, store.ErrFenced
+		return 0, false, store.ErrFenced
 	case base != d.whole.Version:
-		return 0, store.ErrStale
+		return 0, false, store.ErrStale
 	}
 	if d.changed == nil {
 		d.changed = make(map[string]change)
@@ -148,33 +167,39 @@ func (d *draft) keep(base int64, delta store.Delta) (int64, error) {
 			data = []byte{}
 		}
 		d.changed[part.Name], d.whole.Parts[part.Name] = data, data
+		d.size += len(data)
 	}
 	d.whole.Version++
 	if d.timer == nil && d.moment > 0 {
 		d.timer = time.AfterFunc(d.moment, d.due)
 	}
-	return d.whole.Version, nil
+	return d.whole.Version, d.size > draftSize, nil
 }
 
 // due writes what was kept back for long enough. If that fails, the run hears of it with its next save.
 func (d *draft) due() {
-	ctx, cancel := context.WithTimeout(d.life, settleTimeout)
-	defer cancel()
-	_ = d.write(ctx)
+	_ = d.write(d.life)
 }
 
 // write writes what is kept back, and returns when it is durable. After an error nothing is written any more: whether it was
-// is unknown, and a second try could overwrite what somebody else did since.
+// is unknown, and a second try could overwrite what somebody else did since. So it does not end with ctx once it is begun: a step that runs out of
+// time, or a process that is to end, must not take along what others have done. After the end of the execution it is refused: what was
+// not written by then may never be, and nothing must begin on top of it.
 func (d *draft) write(ctx context.Context) error {
 	if err := d.lock(ctx); err != nil {
 		return err
 	}
 	defer d.unlock()
+	if d.isClosed() {
+		return store.ErrFenced
+	}
 	save, err := d.take()
 	if err != nil || save == nil {
 		return err
 	}
-	version, err := d.state.Checkpoints.Save(ctx, d.key, save.Base, save.Delta)
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	version, err := d.state.Checkpoints.Save(lasting, d.key, save.Base, save.Delta)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken = err; err == nil {
@@ -195,21 +220,27 @@ func (d *draft) take() (*store.Save, error) {
 		return nil, d.broken
 	}
 	save := &store.Save{Base: d.stored}
+	if d.there == nil {
+		d.there = make(map[string]bool)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.changed)) {
-		if data := d.changed[name]; data != nil {
+		data := d.changed[name]
+		switch {
+		case data != nil:
 			save.Delta.Put = append(save.Delta.Put, store.Part{Name: name, Data: data})
-		} else {
+		case d.there[name]:
 			save.Delta.Delete = append(save.Delta.Delete, name)
 		}
+		d.there[name] = data != nil
 	}
-	d.changed = nil
+	d.changed, d.size = nil, 0
 	save.Delta = d.state.seal(d.key, save.Delta)
 	return save, nil
 }
 
 // close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
 func (d *draft) close() (*store.Save, error) {
-	d.store <- struct{}{} // a write has a time limit of its own
+	d.store <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()
 	d.mu.Lock()
 	d.closed = true
@@ -226,14 +257,20 @@ func (d *draft) Delete(ctx context.Context, key store.Key) error {
 		return err
 	}
 	defer d.unlock()
+	if d.isClosed() {
+		return store.ErrFenced
+	}
 	if _, err := d.take(); err != nil {
 		return err
 	}
-	err := d.state.Delete(ctx, key)
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	err := d.state.Delete(lasting, key)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken = err; err == nil {
-		d.known, d.whole, d.stored = true, store.Checkpoint{}, 0
+	if d.broken = err; err == nil { // also what was saved meanwhile
+		d.known, d.whole, d.stored, d.changed, d.size = true, store.Checkpoint{}, 0, nil, 0
+		clear(d.there)
 	}
 	return err
 }

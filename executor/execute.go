@@ -26,27 +26,39 @@ type flight struct {
 	outcome fermata.Outcome // set when it is done, if it came to one
 }
 
-// launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped; then somebody else
-// takes over when the lease is over.
-func (e *Executor) launch(work *store.Work, known *dossier) *flight {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
-		return nil
-	}
+// launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped since the run was taken;
+// then somebody else may have it at once.
+func (e *Executor) launch(ctx context.Context, work *store.Work, known *dossier) *flight {
 	f := &flight{done: make(chan struct{})}
-	e.work.Go(func() {
+	if e.begins(func() {
 		defer close(f.done)
 		f.outcome = e.execute(work, known)
-	})
-	return f
+	}) {
+		return f
+	}
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if err := e.store.Release(lasting, work.Lease, store.Release{}); err != nil && !errors.Is(err, store.ErrFenced) {
+		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", work.Run.ID)
+	}
+	return nil
+}
+
+// begins does something in the background, unless the executor was stopped.
+func (e *Executor) begins(work func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.stopped {
+		e.work.Go(work)
+	}
+	return !e.stopped
 }
 
 // follow executes what was just decided. If the decision was made before, it takes the run, should nobody else have: whoever made it may have died.
 func (e *Executor) follow(ctx context.Context, run store.Run, request Request, receipt store.Receipt) *flight {
 	switch {
 	case receipt.Work != nil:
-		return e.launch(receipt.Work, nil)
+		return e.launch(ctx, receipt.Work, nil)
 	case receipt.Replayed:
 		return e.claim(ctx, run, request)
 	}
@@ -60,7 +72,7 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	if err != nil || work == nil {
 		return nil // a worker finds it
 	}
-	flight := e.launch(work, nil)
+	flight := e.launch(ctx, work, nil)
 	for _, i := range work.Decided {
 		if i.ResumeID == request.ResumeID && i.By == request.Actor {
 			return flight
@@ -151,7 +163,7 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &owner{e, work.Lease, c, state}, Policy: e.rules(run, c.dossier), Attempt: run.Attempts, Report: e.live.reporter(run)}
+	x := provider.Execution{Owner: &owner{e, work.Lease, c, state}, Policy: e.rules(run, c.dossier, state), Attempt: run.Attempts, Report: e.live.reporter(run)}
 	if x.Run, err = e.runOf(run, state); err != nil {
 		return result, err
 	}

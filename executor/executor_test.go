@@ -190,6 +190,11 @@ type noClaim struct{ *memory.Runs }
 
 func (noClaim) Claim(context.Context, store.Claim) (*store.Work, error) { return nil, nil }
 
+func (n noClaim) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	decision.Claim = nil
+	return n.Runs.Decide(ctx, decision)
+}
+
 // A client repeats an old resume while the run is ready for something that was decided later.
 func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.T) {
 	runs, w := memory.NewRuns(nil), new(world)

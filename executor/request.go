@@ -110,7 +110,7 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 		return nil, err
 	}
 	e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known)
-	flight := e.launch(&store.Work{Lease: lease, Run: begun(begin, lease)}, known)
+	flight := e.launch(ctx, &store.Work{Lease: lease, Run: begun(begin, lease)}, known)
 	return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
 }
 

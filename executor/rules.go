@@ -18,8 +18,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rules is the policy that an execution of a run is asked about actions, or nil if this installation has none.
-func (e *Executor) rules(run store.Run, d dossier) fermata.Policy {
+// rules is the policy that an execution of a run is asked about actions, or nil if this installation has none. What it says is seen by others, in
+// counters and in the log: so the state that led to it is written before. Otherwise a run that is executed again may come to another action,
+// and this one have been charged for nothing.
+func (e *Executor) rules(run store.Run, d dossier, state *draft) fermata.Policy {
 	if e.config.Desk.Rules == nil {
 		return nil
 	}
@@ -28,7 +30,7 @@ func (e *Executor) rules(run store.Run, d dossier) fermata.Policy {
 			return fermata.Ruling{}, nil // the desk has judged it, with the decision that it is part of
 		}
 		for try := 0; ; try++ {
-			ruling, err := e.ruling(ctx, run, d, action)
+			ruling, err := e.ruling(ctx, run, d, state, action)
 			if !errors.Is(err, store.ErrStale) {
 				return ruling, later(err)
 			}
@@ -81,7 +83,7 @@ func backOff(ctx context.Context, try int) error {
 
 // ruling judges an action. What is allowed is charged to the counters of the rules at once, together with the use of a grant; it returns
 // ErrStale if another action was charged since they were read.
-func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, action fermata.ActionRequest) (fermata.Ruling, error) {
+func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *draft, action fermata.ActionRequest) (fermata.Ruling, error) {
 	c := &filing{run: run, dossier: d}
 	if run.Attempts > 0 { // it may have been judged before somebody died
 		c.key = chargeKey(run, action)
@@ -98,6 +100,11 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, action 
 		return j.Ruling(), err
 	}
 	c.key = chargeKey(run, action)
+	if j.Verdict != policy.Ask {
+		if err := state.write(ctx); err != nil {
+			return fermata.Ruling{}, err
+		}
+	}
 	switch j.Verdict {
 	case policy.Allow:
 		err = e.allowed(ctx, c, j)

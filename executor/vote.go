@@ -92,6 +92,9 @@ func (e *Executor) weigh(ctx context.Context, run store.Run, request Request) (s
 	if !e.closing() { // whoever decides executes, too, if nobody else does
 		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
 	}
+	// Whoever hangs up now must not leave a run behind that is taken, and that nobody executes.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
 	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
 	return e.store.Decide(ctx, decision)
 }

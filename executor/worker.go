@@ -95,7 +95,8 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	// A process that sleeps in the middle of this must not go on with what it knew before.
 	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
 	defer cancel()
-	over, err := e.store.Expire(ctx, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
+	// Nothing by a clock that has jumped since it was looked at.
+	over, err := e.store.Expire(ctx, now, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
 		beside := e.lapse(i, request, now, last.Outages)
 		if beside.PutsOff(i.ID) {
 			spared++

@@ -58,8 +58,8 @@ type Run struct {
 	ID, StateKey, Ref string
 	Graph             string
 	// State is where a provider that has no place of its own keeps the run's state. Only the owner of the run can save. In an execution a save is
-	// durable a moment after it returns, and at the latest before an effect begins, before [Owner.SetRef] writes, and together with the
-	// rest of the run: so nothing that anybody outside could see is ahead of it.
+	// durable a moment after it returns, and at the latest before a policy allows or denies something, before an effect begins, before
+	// [Owner.SetRef] writes, and together with the rest of the run: so nothing that anybody outside could see is ahead of it.
 	State store.Checkpoints
 }
 

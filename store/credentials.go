@@ -19,6 +19,10 @@ type Credentials interface {
 
 	// RevokeCredential ends one, for ever. It returns ErrNotFound if the account has none of that id, and does nothing if it was revoked.
 	RevokeCredential(ctx context.Context, account, id string) error
+
+	// ForgetCredentials deletes those of all accounts whose ids begin with a prefix and that were over before a time, because they expired or were
+	// revoked: a limit of them, and any. It returns how many. Those that somebody else deletes at the same time are deleted once.
+	ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (forgotten int, err error)
 }
 
 // Credential is what is known of a key. The key itself is not: only its hash.
@@ -30,4 +34,9 @@ type Credential struct {
 	Created    time.Time // set by the store
 	Expires    time.Time // zero: never
 	Revoked    time.Time // zero: not
+}
+
+// OverBefore reports whether a credential was over before a time.
+func (c Credential) OverBefore(moment time.Time) bool {
+	return !c.Expires.IsZero() && c.Expires.Before(moment) || !c.Revoked.IsZero() && c.Revoked.Before(moment)
 }

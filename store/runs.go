@@ -80,11 +80,12 @@ type Runs interface {
 	// it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
 	End(ctx context.Context, end EffectEnd) error
 
-	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it. beside, if it is not
+	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it. What is not over by until,
+	// if that is not zero, is left, whatever the clock of the store has jumped to since the caller looked at it. beside, if it is not
 	// nil, says what is written with each: it gets the interrupt and its request, if it has one, and must not use the store. An
 	// interrupt whose papers are stale is left for the next call. One whose request is changed with a deadline is put off: it stays
 	// pending until then, and is not among those that are returned.
-	Expire(ctx context.Context, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
+	Expire(ctx context.Context, until time.Time, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
 	// returns ErrNotFound if no run of that state key is alive.

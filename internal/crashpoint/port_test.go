@@ -150,8 +150,8 @@ func (p *port) End(ctx context.Context, end store.EffectEnd) error {
 	return only(ctx, p, "End", func(ctx context.Context) error { return p.inner.End(ctx, end) })
 }
 
-func (p *port) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
-	return through(ctx, p, "Expire", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Expire(ctx, limit, beside) })
+func (p *port) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	return through(ctx, p, "Expire", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Expire(ctx, until, limit, beside) })
 }
 
 func (p *port) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
@@ -299,6 +299,10 @@ func (p *port) Credential(ctx context.Context, id string) (store.Credential, err
 
 func (p *port) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
 	return through(ctx, p, "Credentials", func(ctx context.Context) ([]store.Credential, error) { return p.inner.Credentials(ctx, account) })
+}
+
+func (p *port) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return through(ctx, p, "ForgetCredentials", func(ctx context.Context) (int, error) { return p.inner.ForgetCredentials(ctx, prefix, before, limit) })
 }
 
 func (p *port) RevokeCredential(ctx context.Context, account, id string) error {

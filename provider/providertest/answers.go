@@ -54,7 +54,7 @@ func testExpired(t *testing.T, s Subject) {
 	d.timeout = time.Millisecond
 	q := d.waits(1)[0]
 	for {
-		expired, err := d.store.Expire(t.Context(), 10, nil)
+		expired, err := d.store.Expire(t.Context(), time.Time{}, 10, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -331,11 +331,11 @@ func (run *bookedRun) refusal(now time.Time, answer store.Answer) store.Result {
 	return store.Accepted
 }
 
-func (b *book) expire(now time.Time, limit int, with func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
 	var due []*store.Interrupt
 	for _, run := range b.runs {
 		for _, i := range run.asked {
-			if run.Status.Alive() && i.State == store.Pending && !i.Deadline.IsZero() && !i.Deadline.After(now) {
+			if run.Status.Alive() && i.State == store.Pending && !i.Deadline.IsZero() && !i.Deadline.After(now) && (until.IsZero() || !i.Deadline.After(until)) {
 				due = append(due, i)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -69,4 +70,17 @@ func (r *Runs) RevokeCredential(ctx context.Context, account, id string) error {
 		return struct{}{}, nil
 	})
 	return err
+}
+
+// ForgetCredentials deletes those that were over before a time; see [store.Credentials].
+func (r *Runs) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return do(ctx, r, func(b *book, _ time.Time) (forgotten int, err error) {
+		for id, c := range b.credentials {
+			if forgotten < limit && strings.HasPrefix(id, prefix) && c.OverBefore(before) {
+				delete(b.credentials, id)
+				forgotten++
+			}
+		}
+		return forgotten, nil
+	})
 }

@@ -209,7 +209,7 @@ func (s *scene) actions() []action {
 			add(false, "dan decides "+i.ID, func(s *scene) { s.decideLate(i.ID) })
 		}
 	}
-	add(false, "the clock is looked at", func(s *scene) { s.book.expire(at, 1, nil) })
+	add(false, "the clock is looked at", func(s *scene) { s.book.expire(at, time.Time{}, 1, nil) })
 	if r.Status == store.Parked {
 		add(false, "somebody looks what happened", func(s *scene) { s.reconcile() })
 	}

@@ -173,8 +173,8 @@ func (r *Runs) End(ctx context.Context, end store.EffectEnd) error {
 }
 
 // Expire decides what is over its deadline; see [store.Runs].
-func (r *Runs) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
-	return do(ctx, r, func(b *book, now time.Time) ([]store.Interrupt, error) { return b.expire(now, limit, beside) })
+func (r *Runs) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	return do(ctx, r, func(b *book, now time.Time) ([]store.Interrupt, error) { return b.expire(now, until, limit, beside) })
 }
 
 // Cancel ends a run that is alive; see [store.Runs].

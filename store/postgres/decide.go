@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -71,7 +73,7 @@ WHERE p.key = sha256(sha256($1) || sha256($2) || sha256($3)) AND p.account = $1`
 	dueSQL = `
 SELECT ` + interruptColumns + `, ` + paperColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
-WHERE i.state = 'pending' AND i.deadline <= statement_timestamp() AND r.` + alive + `
+WHERE i.state = 'pending' AND i.deadline <= least(statement_timestamp(), $2::timestamptz) AND r.` + alive + `
 ORDER BY i.deadline LIMIT $1`
 
 	// lockDueSQL passes by a run that somebody has in hand. The next look will find what is still due.
@@ -85,7 +87,7 @@ expired AS (
     UPDATE interrupts AS i SET state = 'decided', verdict = 'expire', final = '', decided_by = $3, via = '', source = 'clock', decided_at = clock.now
     FROM clock
     WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
-      AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= clock.now
+      AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= least(clock.now, $4::timestamptz)
     RETURNING i.*
 ), happened AS (SELECT count(*) AS count FROM expired),
 changed AS (
@@ -104,7 +106,7 @@ SELECT ` + interruptColumns + ` FROM expired AS i`
 WITH ` + clock + `
 SELECT ` + changeIsMade + ` FROM clock CROSS JOIN interrupts AS i
 WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
-  AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= clock.now`
+  AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= least(clock.now, $3::timestamptz)`
 )
 
 // theClock is who decided what was over its deadline.
@@ -201,11 +203,12 @@ func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (s
 
 // Expire decides what is over its deadline; see [store.Runs]. Each interrupt is a transaction of its own, with its run in hand as in all that
 // decide: so there is one order of the transactions for the events of all runs. After an error it returns what it has done until then, too.
-func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) (expired []store.Interrupt, err error) {
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) (expired []store.Interrupt, err error) {
 	const op = "expire interrupts of"
 	var t turn
 	var due []dueInterrupt
-	list(&t, &due, scanDue, dueSQL, max(limit, 0))
+	by := pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}
+	list(&t, &due, scanDue, dueSQL, max(limit, 0), by)
 	if err := s.look(ctx, op, &t); err != nil {
 		return nil, err
 	}
@@ -215,7 +218,7 @@ func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interru
 			with = beside(i.Interrupt, i.request())
 		}
 		var done []store.Interrupt
-		done, err = s.expire(ctx, op, i.Interrupt, with)
+		done, err = s.expire(ctx, op, i.Interrupt, by, with)
 		if errors.Is(err, store.ErrStale) { // somebody was at it; the next look will find it, if it is still due
 			err = nil
 			continue
@@ -233,15 +236,15 @@ func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interru
 }
 
 // expire decides one interrupt, or puts it off.
-func (s *Store) expire(ctx context.Context, op string, i store.Interrupt, with store.Beside) (done []store.Interrupt, err error) {
+func (s *Store) expire(ctx context.Context, op string, i store.Interrupt, by pgtype.Timestamptz, with store.Beside) (done []store.Interrupt, err error) {
 	var t turn
 	locked, due := false, false
 	var made string
 	t.lock(&locked, lockDueSQL, i.Account, i.Run)
 	if with.PutsOff(i.ID) {
-		t.find(&due, []any{&made}, putOffSQL, i.Account, i.ID)
+		t.find(&due, []any{&made}, putOffSQL, i.Account, i.ID, by)
 	} else {
-		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock)
+		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock, by)
 	}
 	if err := t.beside(i.Account, with); err != nil {
 		return nil, err

@@ -210,11 +210,11 @@ func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
 	}
 	r.pause(r.accepts(r.slow, say("r", "1", store.Approve, "i")))
 	waitFor(t, raw(t, r.conn.Config().ConnString()), `SELECT deadline < clock_timestamp() FROM fermata.interrupts`)
-	if expired, err := r.fast.Expire(t.Context(), 10, nil); err != nil || len(expired) > 0 {
+	if expired, err := r.fast.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {
 		t.Errorf("expired %+v, %v", expired, err)
 	}
 	r.resume()
-	if expired, err := r.fast.Expire(t.Context(), 10, nil); err != nil || len(expired) > 0 {
+	if expired, err := r.fast.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {
 		t.Errorf("expired %+v, %v", expired, err)
 	}
 }
@@ -228,7 +228,7 @@ func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
 	}
 	r.between(
 		func() {
-			if expired, err := r.slow.Expire(t.Context(), 10, nil); err != nil || len(expired) != 1 {
+			if expired, err := r.slow.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) != 1 {
 				t.Errorf("expired %+v, %v", expired, err)
 			}
 		},

@@ -70,7 +70,7 @@ var repeatables = []repeatable{
 				break
 			}
 		}
-		expired, err := s.Expire(ctx, 10, nil)
+		expired, err := s.Expire(ctx, time.Time{}, 10, nil)
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
 	{"Cancel", func(ctx context.Context, s *Store, run string) (string, error) {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -90,3 +91,16 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string) error 
 }
 
 const credentialHereSQL = `SELECT 1 FROM credentials WHERE id = ?1 AND account = ?2`
+
+// The ids of one prefix are neighbours, so nothing else is read; substr stands for the end of them.
+const forgetCredentialsSQL = `
+DELETE FROM credentials WHERE id IN (
+    SELECT id FROM credentials WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 AND (expires_at < ?2 OR revoked_at < ?2) LIMIT ?3)`
+
+// ForgetCredentials deletes those that were over before a time; see [store.Credentials].
+func (s *Store) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return do(ctx, s, "forget credentials of", func(t turn) (int, error) {
+		forgotten, err := t.exec(ctx, forgetCredentialsSQL, prefix, before.UnixMicro(), limit)
+		return int(forgotten), err
+	})
+}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -143,22 +144,26 @@ func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (s
 }
 
 // Expire decides what is over its deadline; see [store.Runs]. A call that finds nothing does not disturb those who write.
-func (s *Store) Expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
 	const op = "expire interrupts of"
-	if due, err := s.look().due(ctx, min(limit, 1)); err != nil {
+	if due, err := s.look().due(ctx, until, min(limit, 1)); err != nil {
 		return nil, s.fail(ctx, op, err)
 	} else if len(due) == 0 {
 		return nil, nil
 	}
-	return do(ctx, s, op, func(t turn) ([]store.Interrupt, error) { return t.expire(ctx, limit, beside) })
+	return do(ctx, s, op, func(t turn) ([]store.Interrupt, error) { return t.expire(ctx, until, limit, beside) })
 }
 
-func (t turn) due(ctx context.Context, limit int) ([]store.Interrupt, error) {
-	return list(ctx, t, scanInterrupt, dueSQL, t.now, max(limit, 0)) // to SQLite, a negative limit is none
+func (t turn) due(ctx context.Context, until time.Time, limit int) ([]store.Interrupt, error) {
+	by := t.now
+	if !until.IsZero() {
+		by = min(by, until.UnixMicro())
+	}
+	return list(ctx, t, scanInterrupt, dueSQL, by, max(limit, 0)) // to SQLite, a negative limit is none
 }
 
-func (t turn) expire(ctx context.Context, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
-	due, err := t.due(ctx, limit)
+func (t turn) expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	due, err := t.due(ctx, until, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func expiredLife(run string) []powerStep {
 		createStep(run, 0),
 		restStep(run, 1, due),
 		{"Expire", func(ctx context.Context, b *powerBook) (string, error) {
-			expired, err := b.Expire(ctx, 10, func(i store.Interrupt, _ *store.Paper) store.Beside { return recording("expired", i.ID) })
+			expired, err := b.Expire(ctx, time.Time{}, 10, func(i store.Interrupt, _ *store.Paper) store.Beside { return recording("expired", i.ID) })
 			return fmt.Sprint(len(expired), " expired"), err
 		}, "0 expired"},
 		claimStep(run),
@@ -198,6 +199,10 @@ func keptLife(run string) []powerStep {
 		doStep("RevokeCredential", same, func(ctx context.Context, b *powerBook) error {
 			return b.RevokeCredential(ctx, "acme", run+"/key")
 		}),
+		{"ForgetCredentials", func(ctx context.Context, b *powerBook) (string, error) {
+			forgotten, err := b.ForgetCredentials(ctx, run+"/key", time.Now().Add(time.Hour), 1)
+			return strconv.Itoa(forgotten), err
+		}, "0"},
 		{"Reseal", func(ctx context.Context, b *powerBook) (string, error) { return b.Reseal(ctx, "", 0, resealOnce(run)) }, same},
 		doStep("Delete", same, func(ctx context.Context, b *powerBook) error {
 			return b.Delete(ctx, store.Key{Account: "acme", Run: run})

@@ -66,7 +66,7 @@ var repeatables = []repeatable{
 	}, "", ""},
 	{"Expire", func(ctx context.Context, s *Store) (string, error) {
 		s.clock = func() time.Time { return time.Now().Add(2 * time.Hour) }
-		expired, err := s.Expire(ctx, 10, nil)
+		expired, err := s.Expire(ctx, time.Time{}, 10, nil)
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
 	{"Claim after the clock", claiming, "fence 4 with 1 decided", "nothing"},
@@ -173,7 +173,7 @@ func TestClaimAndExpire_FindingNothingWaitForNobody(t *testing.T) {
 		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}
-		if expired, err := s.Expire(t.Context(), 10, nil); err != nil || len(expired) > 0 {
+		if expired, err := s.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {
 			t.Errorf("expired %+v, %v", expired, err)
 		}
 		return nil

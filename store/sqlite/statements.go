@@ -33,7 +33,7 @@ var (
 		noteSQL,
 		statusSQL, forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetRunSQL, onceSQL, keepOnceSQL,
 		beginResealSQL, endResealSQL,
-		credentialExistsSQL, credentialHereSQL, addCredentialSQL, revokeCredentialSQL,
+		credentialExistsSQL, credentialHereSQL, addCredentialSQL, revokeCredentialSQL, forgetCredentialsSQL,
 		paperSQL, paperExistsSQL, addPaperSQL, amendSQL, moveOnSQL, moveDeadlineSQL, forgetPapersSQL, auditHeadSQL, recordLineSQL,
 	}
 )

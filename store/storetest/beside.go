@@ -120,7 +120,7 @@ func testExpirePutsOff(t *testing.T, h *house) {
 		}
 		return with("expired", request(i.ID, p.Revision, "expired"))
 	}
-	expired, err := h.store.Expire(h.ctx(), 10, late)
+	expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, late)
 	h.must(err)
 	if len(expired) != 1 || expired[0].ID != "i3" {
 		t.Fatalf("expired are %+v", expired)
@@ -140,11 +140,11 @@ func testExpirePutsOff(t *testing.T, h *house) {
 		return with("a moment", change)
 	}
 	for range 2 {
-		if expired, err := h.store.Expire(h.ctx(), 10, late); err != nil || len(expired) > 0 {
+		if expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, late); err != nil || len(expired) > 0 {
 			t.Fatalf("%+v, %v", expired, err)
 		}
 	}
-	if expired, err := h.store.Expire(h.ctx(), 10, nil); err != nil || len(expired) != 1 || expired[0].ID != "i2" {
+	if expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, nil); err != nil || len(expired) != 1 || expired[0].ID != "i2" {
 		t.Errorf("%+v, %v", expired, err)
 	}
 	h.logged("asked", "put off", "expired", "decided", "a moment", "a moment")
@@ -162,7 +162,7 @@ func testExpirePutsOffOnce(t *testing.T, h *house) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			expired, err := h.store.Expire(h.ctx(), 10, func(i store.Interrupt, p *store.Paper) store.Beside {
+			expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, func(i store.Interrupt, p *store.Paper) store.Beside {
 				change := request(i.ID, p.Revision, "later")
 				change.Deadline = until
 				return with("put off", change)
@@ -189,7 +189,7 @@ func testExpireLeavesTheStale(t *testing.T, h *house) {
 	h.later(2 * time.Millisecond)
 	expire := func(want []string, beside func(store.Interrupt, *store.Paper) store.Beside) {
 		t.Helper()
-		expired, err := h.store.Expire(h.ctx(), 10, beside)
+		expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, beside)
 		h.must(err)
 		var got []string
 		for _, i := range expired {
@@ -214,7 +214,7 @@ func testExpireLeavesTheStale(t *testing.T, h *house) {
 	if p := h.paper(store.RequestPaper, "i1"); p.Revision != 1 || string(p.Body) != "open" {
 		t.Errorf("%+v", p)
 	}
-	_, err := h.store.Expire(h.ctx(), 10, func(store.Interrupt, *store.Paper) store.Beside {
+	_, err := h.store.Expire(h.ctx(), time.Time{}, 10, func(store.Interrupt, *store.Paper) store.Beside {
 		return store.Beside{Audit: [][]byte{[]byte("no line")}}
 	})
 	h.wants(err, store.ErrKey)

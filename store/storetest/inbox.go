@@ -135,3 +135,43 @@ func testCredentials(t *testing.T, h *house) {
 		t.Errorf("the account has %+v", list)
 	}
 }
+
+// What is over is forgotten, if it is of the kind that is asked for: not what is still good, not what was over only later, and no key.
+func testForgetCredentials(t *testing.T, h *house) {
+	s, now := h.store, h.now()
+	const prefix = "web_\xff"
+	past, future := now.Add(-time.Hour), now.Add(time.Hour)
+	for id, expires := range map[string]time.Time{
+		prefix + "past": past, prefix + "revoked": future, prefix + "for ever": {}, prefix + "later": future,
+		"web": past, "web_": past, "web_\xfe": past, "xeb": past, "key": past, // neighbours
+	} {
+		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}))
+	}
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"revoked", prefix+"revoked"))
+	forget := func(before time.Time, limit, want int) {
+		t.Helper()
+		got, err := s.ForgetCredentials(h.ctx(), prefix, before, limit)
+		h.must(err)
+		if got != want {
+			t.Errorf("%d are forgotten, want %d", got, want)
+		}
+	}
+	forget(past, 10, 0)
+	forget(past.Add(time.Minute), 10, 1)
+	_, err := s.Credential(h.ctx(), prefix+"past")
+	h.wants(err, store.ErrNotFound)
+	forget(now.Add(time.Minute), 0, 0)
+	forget(now.Add(time.Minute), 10, 1)
+	_, err = s.Credential(h.ctx(), prefix+"revoked")
+	h.wants(err, store.ErrNotFound)
+	for _, id := range []string{prefix + "for ever", prefix + "later", "web", "web_", "web_\xfe", "xeb", "key"} {
+		if _, err := s.Credential(h.ctx(), id); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever"))
+	forget(future.Add(time.Minute), 1, 1) // no more than was asked for
+	forget(future.Add(time.Minute), 1, 1)
+	forget(future.Add(time.Minute), 1, 0)
+	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}})) // as if it had never been
+}

@@ -287,7 +287,7 @@ func testExpireBeside(t *testing.T, h *house) {
 	h.rest(h.begin("r"), store.Rest{Status: store.Waiting, Open: open, Beside: with("asked", request("i1", 0, "open"), request("i2", 0, "open"))})
 	h.later(2 * time.Millisecond)
 	seen := make(map[string]bool)
-	expired, err := h.store.Expire(h.ctx(), 10, func(i store.Interrupt, p *store.Paper) store.Beside {
+	expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, func(i store.Interrupt, p *store.Paper) store.Beside {
 		seen[i.ID] = p != nil
 		if p == nil {
 			return store.Beside{}

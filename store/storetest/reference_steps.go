@@ -174,7 +174,11 @@ func (m *twins) end() {
 
 func (m *twins) expire() {
 	limit, beside := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiring()
-	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), limit, beside) })
+	var until time.Time
+	if pick(m, "until", false, true) {
+		until = m.now.Add(time.Duration(pick(m, "by", -50, -1, 0, 50)) * time.Microsecond)
+	}
+	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), until, limit, beside) })
 }
 
 func (m *twins) cancel() {

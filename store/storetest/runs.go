@@ -60,6 +60,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"End_NeedsNoLeaseAndWakesAParkedRun", testEndWakes},
 		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
 		{"I11_ExpiryNeverApproves", testExpiry},
+		{"I10_NothingExpiresBeyondWhatTheCallerKnows", testExpireUntil},
 		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
 		{"Cancel_EndsWhatIsParked", testCancelParked},
 		{"I8_AccountsDoNotReachEachOther", testRunAccounts},

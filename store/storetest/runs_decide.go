@@ -268,7 +268,7 @@ func testExpiry(t *testing.T, d *desk) {
 	d.later(10 * time.Millisecond)
 	total := 0
 	for range 3 {
-		expired, err := d.runs.Expire(d.ctx(), 1, nil)
+		expired, err := d.runs.Expire(d.ctx(), time.Time{}, 1, nil)
 		d.must(err)
 		total += len(expired)
 		for _, i := range expired {
@@ -290,6 +290,25 @@ func testExpiry(t *testing.T, d *desk) {
 	}
 	if state := d.interrupt("r", "i3").State; state != store.Pending {
 		t.Errorf("one without a deadline is %s", state)
+	}
+}
+
+func testExpireUntil(t *testing.T, d *desk) {
+	open := questions("i1", "i2")
+	open[0].Timeout, open[1].Timeout = time.Millisecond, 2*time.Hour
+	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	d.must(err)
+	d.later(10 * time.Millisecond)
+	due := d.interrupt("r", "i1").Deadline
+	for _, until := range []time.Time{due.Add(-time.Millisecond), due.Add(time.Hour)} {
+		expired, err := d.runs.Expire(d.ctx(), until, 10, nil)
+		d.must(err)
+		if over := !until.Before(due); len(expired) > 1 || (len(expired) == 1) != over {
+			t.Errorf("until %v of the deadline: %+v", until.Sub(due), expired)
+		}
+	}
+	if expired, err := d.runs.Expire(d.ctx(), due.Add(1000*time.Hour), 10, nil); err != nil || len(expired) > 0 {
+		t.Errorf("before its time, whatever the caller believes: %+v, %v", expired, err)
 	}
 }
 

@@ -108,7 +108,7 @@ func testEventEnds(_ *testing.T, h *house) {
 	open[0].Timeout = time.Nanosecond
 	h.rest(h.begin("expired"), store.Rest{Status: store.Waiting, Open: open})
 	h.later(10 * time.Millisecond)
-	_, err = h.store.Expire(h.ctx(), 10, nil)
+	_, err = h.store.Expire(h.ctx(), time.Time{}, 10, nil)
 	h.must(err)
 	h.happened("expired", "created", "asked k", "waiting", "expired k")
 

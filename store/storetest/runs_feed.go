@@ -178,7 +178,7 @@ func testWatch(t *testing.T, h *house) {
 		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "key-r"); h.must(err) }},
 		{"Expire", func() {
 			h.later(2 * time.Millisecond)
-			expired, err := h.store.Expire(h.ctx(), 1, nil)
+			expired, err := h.store.Expire(h.ctx(), time.Time{}, 1, nil)
 			h.must(err)
 			if len(expired) != 1 {
 				t.Errorf("%d expired", len(expired))

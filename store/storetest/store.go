@@ -39,6 +39,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
 		{"Waits_AreCountedByKindInAllAccounts", testWaits},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
+		{"Credentials_ThoseThatAreOverAreForgotten", testForgetCredentials},
 
 		{"Papers_AreMadeAndChangedByRevision", testPapers},
 		{"Papers_AllOrNoneOfWhatIsStale", testPapersStale},

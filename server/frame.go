@@ -91,24 +91,51 @@ func busy(detail string) *Problem {
 	return p
 }
 
-// place takes a place among those that are served at the same time.
+// place takes a place among those that are served at the same time, and one among those that are worked on. All of this comes before anybody looks at who
+// asks or for what: to refuse has to be cheap when there is too much.
 func (s *Server) place(r *http.Request) (leave func(), p *Problem) {
-	if isStream(r) {
-		leave, ok := enter(s.limits.streams)
-		if !ok {
-			p := busy("there are too many streams")
-			p.limit = "streams"
-			return nil, p
-		}
-		s.metrics.streams.Inc()
-		return func() { s.metrics.streams.Dec(); leave() }, nil
+	serve, p := s.serving(r)
+	if p != nil || !isWork(r) {
+		return serve, p
 	}
-	leave, ok := enter(s.limits.serving)
+	work, ok := s.limits.working.enter(r.Context())
 	if !ok {
-		p = busy("the server is at its limit")
-		p.limit = "in_flight"
+		serve()
+		return nil, crowded("working", "the server has more to do than it can; nothing was done")
 	}
-	return leave, p
+	return func() { work(); serve() }, nil
+}
+
+// serving takes a place among those that are served at the same time, streams or others.
+func (s *Server) serving(r *http.Request) (leave func(), p *Problem) {
+	if !isStream(r) {
+		leave, ok := enter(s.limits.serving)
+		if !ok {
+			p = crowded("in_flight", "the server is at its limit; nothing was done")
+		}
+		return leave, p
+	}
+	end, ok := enter(s.limits.streams)
+	if !ok {
+		return nil, crowded("streams", "there are too many streams; nothing was done")
+	}
+	s.metrics.streams.Inc()
+	return func() { s.metrics.streams.Dec(); end() }, nil
+}
+
+func crowded(limit, detail string) *Problem {
+	p := busy(detail)
+	p.limit = limit
+	return p
+}
+
+// isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits; and whoever asks whether the server
+// is alive must not be told that it is dead because it has much to do.
+func isWork(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return true
+	}
+	return !isStream(r) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz"
 }
 
 // admit refuses what no operation takes.

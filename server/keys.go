@@ -52,7 +52,7 @@ func NewKey(account, name string, role Role, expires time.Time) (key string, kep
 }
 
 // IsSession reports whether a credential is the session of somebody's browser, and no API key: the ids of those are of another form.
-func IsSession(c store.Credential) bool { return strings.HasPrefix(c.ID, "session_") }
+func IsSession(c store.Credential) bool { return strings.HasPrefix(c.ID, sessionKind+"_") }
 
 func hashOf(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +20,9 @@ type Limits struct {
 	Burst int
 	// InFlight is how many requests are served at the same time, event streams apart. The default is 512.
 	InFlight int
+	// Working is how many of them are worked on at the same time; the others wait for a moment, or are refused. A request that is served for longer than
+	// a second does not count: it waits for what a run comes to. The default is 32 for each core.
+	Working int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int
 	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
@@ -40,7 +44,7 @@ func (l Limits) withDefaults() Limits {
 	l.Body = cmp.Or(l.Body, 2<<20)
 	l.Rate, l.Burst = cmp.Or(l.Rate, 50), cmp.Or(l.Burst, 100)
 	l.InFlight, l.Streams, l.Open = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.Open, 10000)
-	l.Runs = cmp.Or(l.Runs, 1000)
+	l.Runs, l.Working = cmp.Or(l.Runs, 1000), cmp.Or(l.Working, 32*runtime.GOMAXPROCS(0))
 	l.Sending, l.Patience, l.Heartbeat = cmp.Or(l.Sending, 15*time.Second), cmp.Or(l.Patience, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
 	l.Recheck = cmp.Or(l.Recheck, time.Minute)
 	return l
@@ -51,6 +55,7 @@ type limiter struct {
 	limits  Limits
 	serving chan struct{}
 	streams chan struct{}
+	working gate
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by account and principal
@@ -62,11 +67,14 @@ type bucket struct {
 	used time.Time
 }
 
-func newLimiter(limits Limits) *limiter {
-	return &limiter{limits: limits, serving: make(chan struct{}, limits.InFlight), streams: make(chan struct{}, limits.Streams), buckets: make(map[string]*bucket)}
+func newLimiter(limits Limits, quick func() bool) *limiter {
+	return &limiter{
+		limits: limits, serving: make(chan struct{}, limits.InFlight), streams: make(chan struct{}, limits.Streams), working: gate{places: limits.Working, quick: quick},
+		buckets: make(map[string]*bucket),
+	}
 }
 
-// enter takes a place of one kind, or says that there is none. Nobody waits in a queue: a caller who is told at once can go elsewhere.
+// enter takes a place of one kind, or says that there is none. Nobody waits for one of these: a caller who is told at once can go elsewhere.
 func enter(places chan struct{}) (leave func(), ok bool) {
 	select {
 	case places <- struct{}{}:

@@ -27,8 +27,8 @@ type metrics struct {
 
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
-	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "streams", "open", "runs"}
-	errorNames = []string{"panic", "authentication", "overview"}
+	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs"}
+	errorNames = []string{"panic", "authentication", "overview", "sessions"}
 )
 
 func newMetrics() *metrics {

@@ -68,7 +68,7 @@ func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainO
 
 type replayInput struct{ Body api.ReplayPolicy }
 
-// What a replay may cost. Whoever sends the rules says how much work there is for each ruling, so it is done for one caller at a time.
+// What a replay may cost. Whoever sends the rules says how much work there is for each ruling, so it is done for one caller of an account at a time.
 const (
 	replayRules    = 1000        // how many rules there may be
 	replayPatience = time.Minute // how long it may take
@@ -78,10 +78,11 @@ const (
 
 // replayPolicy judges the past by rules that somebody thinks of. Nothing is done, and nothing of an action's arguments is told.
 func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.Past }, error) {
-	if !s.replaying.TryLock() {
+	done, free := s.replaying.take(who(ctx).Account)
+	if !free {
 		return nil, busy("the past is being judged for somebody else")
 	}
-	defer s.replaying.Unlock()
+	defer done()
 	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{})
 	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
 		return nil, problem("bad_request", "%s", mistakes(broken))

@@ -1,18 +1,9 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // many is rules of one sort, as many as fit into so many bytes.
@@ -61,50 +52,4 @@ func TestAttack_RulesThatWouldTakeDaysAreNotReplayed(t *testing.T) {
 			t.Errorf("%s: %d %.200s", name, got.status, got.body)
 		}
 	}
-}
-
-// stuck is a store in which looking for rulings takes as long as the caller has patience.
-type stuck struct {
-	store.Store
-	once   sync.Once
-	looked chan struct{}
-}
-
-func (s *stuck) Papers(ctx context.Context, account string, kind store.PaperKind, f store.PaperFilter) ([]store.Paper, error) {
-	if kind != "ruling" {
-		return s.Store.Papers(ctx, account, kind, f)
-	}
-	s.once.Do(func() { close(s.looked) })
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// One look at the past at a time: it is work for a processor, and whoever has one key can send a hundred at once. Who goes away ends theirs.
-func TestAttack_OneReplayAtATime(t *testing.T) {
-	kept := &stuck{Store: memory.NewRuns(nil), looked: make(chan struct{})}
-	s := openWith(t, func(c *server.Config) { c.Auth = people }, func(c *executor.Config) { c.Store = kept })
-	ctx, leave := context.WithCancel(t.Context())
-	first := make(chan struct{})
-	go func() {
-		defer close(first)
-		request := s.request("auditor@acme", "POST", "/api/v1/policies/replay", replayOf(t, "default: deny\n"))
-		if response, err := http.DefaultClient.Do(request.WithContext(ctx)); err == nil {
-			response.Body.Close()
-			t.Error("it was answered", response.StatusCode)
-		}
-	}()
-	<-kept.looked
-	patience, end := context.WithTimeout(t.Context(), time.Minute)
-	defer end()
-	second := s.request("auditor@other", "POST", "/api/v1/policies/replay", replayOf(t, "default: deny\n"))
-	response, err := http.DefaultClient.Do(second.WithContext(patience))
-	if err != nil {
-		t.Fatal("the second is served, too: ", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != 503 || response.Header.Get("Retry-After") == "" {
-		t.Errorf("the second: %d", response.StatusCode)
-	}
-	leave()
-	<-first
 }

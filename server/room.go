@@ -11,16 +11,24 @@ import (
 
 // rooms remembers how much room accounts had. To look counts what is open and lists what is under way: it costs the more the more there is, and a start
 // would pay for it when there is least time. So a look holds for a moment, and for a part of the starts that there is room for; near the limit
-// every start looks.
+// every start looks. One look of an account is under way at a time, and counts for all who come meanwhile.
 type rooms struct {
-	mu sync.Mutex
-	of map[string]room
+	mu    sync.Mutex
+	of    map[string]room
+	looks map[string]*look // by account
 }
 
 // room is how many starts an account has left without another look, and until when.
 type room struct {
 	starts int
 	until  time.Time
+}
+
+// look is one that is under way.
+type look struct {
+	done    chan struct{}
+	waiting int
+	err     error // why there is no room, or nobody knows; set when it is done
 }
 
 const (
@@ -45,10 +53,31 @@ func (r *rooms) take(account string, now time.Time) bool {
 	return true
 }
 
-// saw remembers a look: there is room for so many more.
-func (r *rooms) saw(account string, more int, now time.Time) {
+// join returns the look at an account that is under way, or begins one.
+func (r *rooms) join(account string) (l *look, mine bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if l := r.looks[account]; l != nil {
+		l.waiting++
+		return l, false
+	}
+	if r.looks == nil {
+		r.looks = make(map[string]*look)
+	}
+	l = &look{done: make(chan struct{})}
+	r.looks[account] = l
+	return l, true
+}
+
+// saw ends a look. There is room for so many more: for whoever looked, for those who waited for that, and a part of the rest for those who come.
+func (r *rooms) saw(account string, l *look, more int, err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(l.done)
+	delete(r.looks, account)
+	if l.err = err; err != nil {
+		return
+	}
 	if r.of == nil || len(r.of) >= roomsKept {
 		kept := make(map[string]room)
 		for account, left := range r.of {
@@ -58,24 +87,40 @@ func (r *rooms) saw(account string, more int, now time.Time) {
 		}
 		r.of = kept
 	}
-	r.of[account] = room{starts: more / roomShare, until: now.Add(roomHolds)}
+	r.of[account] = room{starts: max(more/roomShare, min(more-1, l.waiting)), until: now.Add(roomHolds)}
 }
 
 // roomFor refuses a start if the account has too much open, or under way.
 func (s *Server) roomFor(ctx context.Context, request executor.Request) error {
-	now := time.Now()
-	if s.rooms.take(request.Account, now) {
-		return nil
-	}
-	more, problem := s.room(ctx, request.Account)
+	problem := s.look(ctx, request.Account)
 	if problem == nil {
-		s.rooms.saw(request.Account, more, now)
 		return nil
 	}
 	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && view.Status.Alive() {
 		return nil // it was started before, and is to be repeated
 	}
 	return problem
+}
+
+// look takes a start of the room of an account, and looks for room if nobody has.
+func (s *Server) look(ctx context.Context, account string) error {
+	for !s.rooms.take(account, time.Now()) {
+		l, mine := s.rooms.join(account)
+		if mine {
+			more, err := s.room(ctx, account)
+			s.rooms.saw(account, l, more, err, time.Now())
+			return err
+		}
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return explain(ctx.Err())
+		}
+		if p, ok := l.err.(*Problem); ok && p.limit != "" {
+			return p // else it could not be found out for whoever looked, who may have gone away
+		}
+	}
+	return nil
 }
 
 // room is how many more runs an account could start, or why it cannot start any.

@@ -77,3 +77,55 @@ func TestRoom_RunsAreLimitedBeyondOnePage(t *testing.T) {
 		t.Errorf("one more: %+v", got)
 	}
 }
+
+// slowStore lets nobody count what is open before everybody has come, and counts how many do that at once.
+type slowStore struct {
+	store.Store
+	come  chan struct{}
+	looks atomic.Int64
+}
+
+func (s *slowStore) Pending(ctx context.Context, account string, limit int) (int, error) {
+	s.looks.Add(1)
+	<-s.come
+	return s.Store.Pending(ctx, account, limit)
+}
+
+// Starts that come at once are not each counted for: the count would be dearest when there is least time. An account that is full is told so at the price of one, too.
+func TestRoom_StartsAtTheSameMomentShareALook(t *testing.T) {
+	for name, full := range map[string]bool{"room": false, "full": true} {
+		t.Run(name, func(t *testing.T) {
+			const starts = 20
+			s := &slowStore{Store: memory.NewRuns(nil), come: make(chan struct{})}
+			site := openWith(t, func(c *server.Config) {
+				c.Limits.Working = starts
+				if full {
+					c.Limits.Open = 1
+				}
+			}, func(c *executor.Config) { c.Store = s })
+			want := 200
+			if full {
+				want = 429
+				go func() { s.come <- struct{}{} }()
+				if got := site.chat("agent@acme", startOf(starts)); got.status != 200 {
+					t.Fatalf("%+v", got)
+				}
+				s.looks.Store(0)
+			}
+			answers := make(chan answer, starts)
+			for n := range starts {
+				go func() { answers <- site.chat("agent@acme", startOf(n)) }()
+			}
+			site.until("everybody waits for the look", func() bool { return site.server.LookedFor("acme") == starts-1 })
+			close(s.come)
+			for range starts {
+				if got := <-answers; got.status != want {
+					t.Errorf("%+v", got)
+				}
+			}
+			if looks := s.looks.Load(); looks != 1 {
+				t.Errorf("%d looks for %d starts at once", looks, starts)
+			}
+		})
+	}
+}

@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -59,10 +58,8 @@ type Server struct {
 	rooms   rooms
 	people  *people // nil: there are no sessions
 	routes  []string
-	// comparing is held while the books of an account are compared.
-	comparing sync.Mutex
-	// replaying is held while the past is judged by other rules.
-	replaying sync.Mutex
+	// comparing are the turns of accounts whose books are compared, replaying of those whose past is judged by other rules.
+	comparing, replaying turns
 }
 
 // New makes a server.
@@ -76,7 +73,7 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
-	s := &Server{config: config, limits: newLimiter(config.Limits), metrics: newMetrics()}
+	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok), metrics: newMetrics()}
 	if err := s.openSignIn(); err != nil {
 		return nil, err
 	}

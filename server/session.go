@@ -26,6 +26,7 @@ type session struct {
 }
 
 const (
+	sessionKind  = "session" // of the ids
 	sessionName  = "fermata"
 	sessionLabel = "session cookie"
 	// hostPrefix makes browsers keep a cookie to this host, and to TLS.
@@ -45,7 +46,7 @@ var errUsed = errors.New("server: this sign-in was used before")
 func (p *people) begin(ctx context.Context, who Principal, proof string) (session, error) {
 	now := p.now()
 	who.Auth.Until = now.Add(p.Life).Truncate(time.Second)
-	s := session{ID: ident.Derive("session", proof), Secret: rand.Text(), Who: who, Seen: now}
+	s := session{ID: ident.Derive(sessionKind, proof), Secret: rand.Text(), Who: who, Seen: now}
 	roles := make([]string, len(who.Roles))
 	for i, role := range who.Roles {
 		roles[i] = string(role)

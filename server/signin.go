@@ -45,6 +45,7 @@ type people struct {
 	tls     bool // browsers know us by an https URL
 	origins *http.CrossOriginProtection
 	dev     atomic.Bool // somebody made a link for development
+	tidied  sometimes
 }
 
 func newPeople(config SignIn) (*people, error) {
@@ -214,6 +215,7 @@ func (s *Server) letIn(w http.ResponseWriter, r *http.Request, who Principal, pr
 		s.refuseSignIn(w, r, err)
 		return
 	}
+	s.tidy(r)
 	s.config.Log.Info("signed in", "account", who.Account, "principal", who.ID, "roles", who.Roles, "by", who.Auth.Method)
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
@@ -231,6 +233,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.dropCookie(w, r, sessionName)
+	s.tidy(r)
 	if had {
 		s.config.Log.Info("signed out", "account", over.Who.Account, "principal", over.Who.ID)
 	}

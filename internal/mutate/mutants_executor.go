@@ -2,6 +2,9 @@ package main
 
 // executorMutants are of who starts, resumes and recovers.
 var executorMutants = []mutant{
+	{"I10", "a clock that jumps empties the inbox", "executor/worker.go",
+		swap(`if !guard.trusts(now, time.Now()) {`, `if guard.trusts(now, time.Now()); false {`),
+		"./executor", "TestI10_AServer"},
 	{"I17", "an execution that was not finished keeps its run", "executor/execute.go",
 		swap(`e.handBack(settle, work, last, err)`, ``),
 		"./executor", "TestExecute|TestStop"},

@@ -2,6 +2,12 @@ package main
 
 // memoryMutants are of the protocol itself, which is the code of the store in memory: the other stores are compared with it.
 var memoryMutants = []mutant{
+	{"I10", "a question expires before its deadline", "store/memory/book.go",
+		swap(`!i.Deadline.IsZero() && !i.Deadline.After(now) && (until`, `!i.Deadline.IsZero() && (until`),
+		"./store/memory", "TestStore/Runs/I10_NothingExpires"},
+	{"I10", "a clock that jumps just after it was looked at expires questions", "store/memory/book.go",
+		swap(`&& (until.IsZero() || !i.Deadline.After(until)) {`, `{`),
+		"./store/memory", "TestStore/Runs/I10_NothingExpires"},
 	{"I16", "a lease with an old fence is good", "store/memory/book.go",
 		swap(`|| run.Fence != lease.Fence {`, `{`),
 		"./store/memory", "TestStore/Runs/I16"},

@@ -106,7 +106,7 @@ export interface paths {
         };
         /**
          * Where the audit log, the runs and what was done do not agree
-         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call is served at a time.
+         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time.
          */
         get: operations["audit-findings"];
         put?: never;

@@ -1,0 +1,150 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// stuck is a store in which looking at the past of some accounts takes as long as the caller has patience.
+type stuck struct {
+	store.Store
+	accounts map[string]bool
+	looked   chan struct{}
+}
+
+func (s *stuck) wait(ctx context.Context, account string) error {
+	if !s.accounts[account] {
+		return nil
+	}
+	s.looked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Papers is what a replay reads.
+func (s *stuck) Papers(ctx context.Context, account string, kind store.PaperKind, f store.PaperFilter) ([]store.Paper, error) {
+	if kind == "ruling" {
+		if err := s.wait(ctx, account); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Papers(ctx, account, kind, f)
+}
+
+// AuditLines is what a comparison of the books reads.
+func (s *stuck) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	if err := s.wait(ctx, account); err != nil {
+		return nil, err
+	}
+	return s.Store.AuditLines(ctx, account, after, limit)
+}
+
+type slowCall struct{ name, method, path, body string }
+
+// slowCalls are those that have turns.
+var slowCalls = []slowCall{
+	{"replay", "POST", "/api/v1/policies/replay", `{"policy":"default: deny\n","seconds":3600}`},
+	{"findings", "GET", "/api/v1/audit/findings", ""},
+}
+
+// It is work for a processor, and whoever has one key can send a hundred at once: so there is one call of an account at a time, and no account waits
+// for another. Who goes away ends theirs.
+func TestAttack_ABusyAccountKeepsNoOtherWaiting(t *testing.T) {
+	for _, call := range slowCalls {
+		t.Run(call.name, func(t *testing.T) {
+			s := openStuck(t, "acme")
+			leave, _ := s.begin(call, "auditor@acme")
+			if end, got := s.begin(call, "auditor@acme"); got != 503 {
+				t.Errorf("another of the same account: %d", got)
+				end()
+			}
+			if _, got := s.begin(call, "auditor@other"); got != 200 {
+				t.Errorf("one of another account: %d", got)
+			}
+			leave()
+			s.until("the turn is free again", func() bool {
+				end, got := s.begin(call, "auditor@acme")
+				end()
+				return got == underWay
+			})
+		})
+	}
+}
+
+// There are only so many processors: so many accounts at once, and the next is told to come again.
+func TestAttack_NotAllAccountsAtOnce(t *testing.T) {
+	const most = 8
+	var accounts []string
+	for n := range most {
+		accounts = append(accounts, fmt.Sprint("busy-", n))
+	}
+	for _, call := range slowCalls {
+		t.Run(call.name, func(t *testing.T) {
+			s := openStuck(t, accounts...)
+			for _, account := range accounts {
+				leave, got := s.begin(call, "auditor@"+account)
+				defer leave()
+				if got != underWay {
+					t.Fatalf("%s: %d", account, got)
+				}
+			}
+			if _, got := s.begin(call, "auditor@other"); got != 503 {
+				t.Errorf("one more: %d", got)
+			}
+		})
+	}
+}
+
+// stuckSite is a server on such a store.
+type stuckSite struct {
+	*site
+	kept *stuck
+}
+
+func openStuck(t *testing.T, accounts ...string) stuckSite {
+	t.Helper()
+	kept := &stuck{Store: memory.NewRuns(nil), accounts: make(map[string]bool), looked: make(chan struct{})}
+	for _, account := range accounts {
+		kept.accounts[account] = true
+	}
+	return stuckSite{openWith(t, func(c *server.Config) { c.Auth = people }, func(c *executor.Config) { c.Store = kept }), kept}
+}
+
+// underWay is the status of a call that has none, because it is stuck.
+const underWay = -1
+
+// begin sends a call, and waits until it is answered or stuck. leave goes away, and waits until the call has ended.
+func (s stuckSite) begin(call slowCall, token string) (leave func(), status int) {
+	ctx, end := context.WithCancel(s.Context())
+	answered := make(chan int, 1)
+	go func() {
+		answered <- s.status(s.request(token, call.method, call.path, call.body).WithContext(ctx))
+		close(answered)
+	}()
+	select {
+	case <-s.kept.looked:
+		return func() { end(); <-answered }, underWay
+	case status := <-answered:
+		return end, status
+	}
+}
+
+// status is 0 if there was no answer.
+func (s stuckSite) status(request *http.Request) int {
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	if response.StatusCode == 503 && response.Header.Get("Retry-After") == "" {
+		s.Error("nobody is told when to come again")
+	}
+	return response.StatusCode
+}

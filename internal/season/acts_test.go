@@ -295,6 +295,25 @@ func (s *season) both(a *ask, one, other executor.Request) [2]answered {
 	return got
 }
 
+// before reports whose word was taken first, of two that both count: only the desk can know, and it matters if one of them takes a yes back.
+func (s *season) before(a *ask, p, q *person) bool {
+	e := s.anybody()
+	defer e.calls.Done()
+	doc, err := e.Request(context.Background(), account, a.id)
+	if err != nil {
+		s.bad(a, "it cannot be read: %v", err)
+	}
+	place := func(who *person) int64 {
+		for _, vote := range doc.Votes {
+			if vote.By == who.name {
+				return vote.Rev
+			}
+		}
+		return doc.Rev + 1
+	}
+	return place(p) < place(q)
+}
+
 // together is a yes and somebody else's yes or no at the same moment.
 func (s *season) together(p *person, a *ask, seen sight) {
 	names := s.staff.members(a.need.parties[len(a.need.parties)-1].from[0])
@@ -308,11 +327,14 @@ func (s *season) together(p *person, a *ask, seen sight) {
 	}
 	want := [2]string{s.foretell(a, words[0]), s.foretell(a, words[1])}
 	got := s.both(a, s.request(a, seen, words[0]), s.request(a, seen, words[1]))
-	// A yes is counted before a no if both count: a no that ends it lets no yes follow.
-	for n, w := range words {
+	order := []int{0, 1}
+	if got[0].why == itCounts && got[1].why == itCounts && s.before(a, q, p) {
+		order = []int{1, 0}
+	}
+	for _, n := range order {
 		s.tally[got[n].why]++
 		if got[n].why == itCounts {
-			a.count(w, s.staff, got[n].at)
+			a.count(words[n], s.staff, got[n].at)
 		}
 	}
 	for n, w := range words { // and whichever came second may have found it over

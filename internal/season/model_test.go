@@ -36,7 +36,6 @@ type ask struct {
 	now    order // what would be done, perhaps edited
 	editor string
 	votes  []vote
-	prior  []string // who said yes to something else in the run when somebody voted here: that sticks, also if they take it back
 	epochs []epoch
 	looks  []look
 	saw    []saw
@@ -144,10 +143,10 @@ func (a *ask) excluded(person string, verb desk.Verb) bool {
 	if a.need.notRequester && person == a.run.requester || a.need.notLastEditor && verb == desk.VerbApprove && a.editor == person {
 		return true
 	}
-	return a.need.notPrior && (slices.Contains(a.prior, person) || slices.Contains(a.approvers(), person))
+	return a.need.notPrior && slices.Contains(a.approvers(), person)
 }
 
-// approvers are those who say yes to something else in the same run.
+// approvers are those who say yes to something else in the same run, and have not taken it back.
 func (a *ask) approvers() (all []string) {
 	for _, other := range a.run.asks {
 		if other == a {
@@ -257,7 +256,6 @@ func (a *ask) cast(v vote, d *directory, now time.Time) {
 		a.votes = slices.DeleteFunc(a.votes, func(old vote) bool { return old.by == v.by })
 		a.votes = append(a.votes, v)
 		a.words++
-		a.prior = append(a.prior, a.approvers()...)
 	}
 	var said []string
 	for _, old := range a.votes {

@@ -359,9 +359,28 @@ func (s *season) discover(r *run, i fermata.OpenInterrupt) {
 	}
 }
 
-// bad notes that something is wrong with a request.
+// bad notes that something is wrong with a request, and tells the story of its run: as the model has it, and as the desk does.
 func (s *season) bad(a *ask, format string, args ...any) {
+	defer s.tell(a.run)
 	s.fail("%s (%s, %+v, made %s): %s", a.id, a.need.rule, a.asked, a.created.Format(time.DateTime), fmt.Sprintf(format, args...))
+}
+
+// tell shows what everybody knows of the requests of a run.
+func (s *season) tell(r *run) {
+	if s.errs > mostErrors {
+		return
+	}
+	for _, a := range r.asks {
+		s.t.Logf("%s of %s, by %s: %v; edited by %q; %q at %s by %v", a.id, a.need.rule, r.requester, a.votes, a.editor, a.outcome, a.ended.Format(time.DateTime), a.by)
+		e := s.service.take(s.rng)
+		if e == nil {
+			continue
+		}
+		if doc, err := e.Request(context.Background(), account, a.id); err == nil {
+			s.t.Logf("  to the desk: %s, %+v; prior %v; edit %+v; final %+v", doc.State, doc.Votes, doc.Asked.PriorApprovers, doc.Edit, doc.Final)
+		}
+		e.calls.Done()
+	}
 }
 
 const mostErrors = 20

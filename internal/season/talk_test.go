@@ -116,6 +116,10 @@ func (s *season) dropped(r *run) {
 	r.over = true
 }
 
+// lastHeard is for how long before an outage nobody may have been heard of: the last look may be that long ago, and may have found the heartbeat
+// fresh enough.
+const lastHeard = poll + poll/2 + time.Minute
+
 // spare moves the deadline of a request that would have expired while all were down. Whether one is moved that ends shortly before or after
 // depends on who looked at the clock when; then the request says it.
 func (s *season) spare(a *ask) {
@@ -125,7 +129,7 @@ func (s *season) spare(a *ask) {
 		switch near := d.isOutage() && a.plan.grace > 0 && a.outcome == "" && !a.run.over && a.created.Before(d.to); {
 		case near && !a.deadline.Before(d.from) && a.deadline.Before(d.to):
 			a.deadline = until
-		case near && !a.deadline.Before(d.from.Add(-poll-time.Minute)) && a.deadline.Before(until):
+		case near && !a.deadline.Before(d.from.Add(-lastHeard)) && a.deadline.Before(until):
 			a.perhaps = until
 		}
 	}

@@ -153,7 +153,7 @@ func auditOfSettings(c config.Audit) (a executor.Audit, err error) {
 
 func limits(l config.Limits) server.Limits {
 	return server.Limits{
-		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Streams: l.Streams, Open: l.Open, Runs: l.Runs,
+		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Working: l.Working, Streams: l.Streams, Open: l.Open, Runs: l.Runs,
 		Sending: l.Sending, Patience: l.Patience, Heartbeat: l.Heartbeat, Recheck: l.Recheck,
 	}
 }

@@ -31,7 +31,7 @@ var (
 	errorNames = []string{"panic", "authentication", "overview", "sessions"}
 )
 
-func newMetrics() *metrics {
+func newMetrics(working *gate) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -48,7 +48,17 @@ func newMetrics() *metrics {
 		m.refusals.WithLabelValues(c.Code)
 		m.problems.WithLabelValues(c.Code)
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.streams)
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_working", Help: "Requests that are worked on."}, func() float64 {
+			taken, _ := working.load()
+			return float64(taken)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a moment because too many are worked on."}, func() float64 {
+			_, waiting := working.load()
+			return float64(waiting)
+		}))
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -73,7 +73,8 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
-	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok), metrics: newMetrics()}
+	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok)}
+	s.metrics = newMetrics(&s.limits.working)
 	if err := s.openSignIn(); err != nil {
 		return nil, err
 	}

@@ -147,6 +147,7 @@ type Limits struct {
 	Rate     float64 `key:"rate" min:"0.001" help:"How many requests a second one caller may make in the long run."`
 	Burst    int     `key:"burst" min:"1" help:"How many requests one caller may make at once."`
 	InFlight int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
+	Working  int     `key:"working" min:"0" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
 	Streams  int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
 	Open     int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
 	Runs     int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`

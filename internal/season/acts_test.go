@@ -210,8 +210,8 @@ func why(err error) string {
 // settle compares what somebody was told with what was foretold, and takes what counts.
 func (s *season) settle(a *ask, w word, want, got string, at time.Time) {
 	s.spare(a) // all may have been down before anybody answered
-	if a.question && want == notAllowed {
-		want = badEdit // it does not even fit
+	if a.question && (want == notAllowed || want == isOver && w.verb != desk.VerbRespond && got == badEdit) {
+		want = badEdit // it does not even fit; also when it would be too late
 	}
 	if want == itCounts && got == isOver && (!at.Before(a.deadline) || s.lapsed(a.run, at)) {
 		return // nobody answered before it was too late; or the run has ended by itself, and nobody was told yet

@@ -13,17 +13,17 @@ import (
 // draft is the state of a run while it is executed. What the run saves is kept back for a moment, so that steps which follow each other quickly
 // cost one transaction and not one each, and the last of them goes with the rest of the run.
 //
-// It is written at the latest when the moment is over, before an effect begins, and with the rest. A process that dies before that
+// It is written at the latest when the moment is over, before a rule allows or denies something, before an effect begins, and with the rest. A process that dies before that
 // loses the work of a moment, as if it had died that much earlier: nobody outside has seen anything of it. Questions become visible with the
-// rest, effects begin after a write, and what people decided is kept elsewhere.
+// rest, charges are made and effects begin after a write, and what people decided is kept elsewhere.
 type draft struct {
 	state  *sealedState // fenced
 	key    store.Key
 	moment time.Duration // none: everything is written at once
 	life   context.Context
 
-	// store is full while somebody is at the store. It is no mutex: whoever waits for a mutex cannot be called off.
-	store chan struct{}
+	// atStore is full while somebody is at the store. It is no mutex: whoever waits for a mutex cannot be called off.
+	atStore chan struct{}
 
 	mu      sync.Mutex // guards the rest
 	known   bool       // whether whole is known
@@ -50,7 +50,7 @@ var _ store.Checkpoints = (*draft)(nil)
 func (e *Executor) newDraft(work *store.Work) *draft {
 	d := &draft{
 		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
-		moment: e.config.SaveDelay, life: e.life, store: make(chan struct{}, 1),
+		moment: e.config.SaveDelay, life: e.life, atStore: make(chan struct{}, 1),
 	}
 	d.known = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
 	return d
@@ -115,14 +115,14 @@ func (d *draft) isKnown() bool {
 // lock waits until nobody else is at the store.
 func (d *draft) lock(ctx context.Context) error {
 	select {
-	case d.store <- struct{}{}:
+	case d.atStore <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (d *draft) unlock() { <-d.store }
+func (d *draft) unlock() { <-d.atStore }
 
 // Save keeps a change until it is written.
 func (d *draft) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
@@ -240,7 +240,7 @@ func (d *draft) take() (*store.Save, error) {
 
 // close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
 func (d *draft) close() (*store.Save, error) {
-	d.store <- struct{}{} // whoever is at the store has a time limit
+	d.atStore <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()
 	d.mu.Lock()
 	d.closed = true

@@ -20,7 +20,8 @@ type written struct {
 	store.Store
 	mu    sync.Mutex
 	calls []string
-	fail  error // of the next save, which takes effect
+	last  *store.Save // that went with a rest
+	fail  error       // of the next save, which takes effect
 }
 
 func (w *written) note(call string) {
@@ -41,6 +42,7 @@ func (w *written) Rest(ctx context.Context, lease store.Lease, rest store.Rest) 
 	w.note("rest")
 	if rest.State != nil {
 		w.note("with state")
+		w.last = rest.State
 	}
 	return w.Store.Rest(ctx, lease, rest)
 }
@@ -342,5 +344,65 @@ func TestDraft_I16_AnOldVersionIsRefused(t *testing.T) {
 			return done, save(0)
 		}}
 		completed(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()))
+	})
+}
+
+// What came and went before it was written was never there; what was written has to be deleted.
+func TestDraft_WhatWasNeverWrittenIsNotDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &written{Store: memory.NewRuns(nil)}
+		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+			key := store.Key{Account: e.Run.Account, Run: e.Run.ID}
+			change := func(base int64, delta store.Delta) {
+				if _, err := e.Run.State.Save(t.Context(), key, base, delta); err != nil {
+					t.Error(err)
+				}
+			}
+			change(0, store.Delta{Put: []store.Part{{Name: "written"}, {Name: "stays"}}})
+			time.Sleep(time.Second)
+			change(1, store.Delta{Put: []store.Part{{Name: "brief"}}})
+			change(2, store.Delta{Delete: []string{"brief", "written"}})
+			return done, nil
+		}}
+		completed(t, mustRun(t, executorOf(t, w, p, nil), scriptedStart()))
+		if w.last == nil || !slices.Equal(w.last.Delta.Delete, []string{"written"}) || len(w.last.Delta.Put) > 0 {
+			t.Errorf("with the rest goes %+v", w.last)
+		}
+		if steps := stepsOf(t, w, newest(t, w)); !slices.Equal(steps, []string{"stays"}) {
+			t.Errorf("kept is %q", steps)
+		}
+	})
+}
+
+// hangsUp is a store to which a caller is gone as soon as it is asked to decide.
+type hangsUp struct {
+	store.Store
+	gone context.CancelFunc
+}
+
+func (h hangsUp) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	h.gone()
+	if err := ctx.Err(); err != nil {
+		return store.Receipt{}, err
+	}
+	return h.Store.Decide(ctx, d)
+}
+
+// A decision that is under way does not end with whoever made it: the run that it takes would be nobody's until its lease is over.
+func TestDraft_I17_WhoHangsUpLeavesNoRunBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, d := memory.NewRuns(nil), new(dropper)
+		ctx, gone := context.WithCancel(t.Context())
+		e := d.executor(t, hangsUp{runs, gone}, func(c *executor.Config) { c.Lease = time.Hour })
+		startDrop(t, e)
+		_, err := e.Run(ctx, addressed(t, e, decision("1", "approve")))
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, executor.ErrPending) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		run, err := runs.Get(t.Context(), "acme", "drop-1")
+		if err != nil || run.Status != store.Completed || d.dropped.Load() != 1 {
+			t.Errorf("it is %s, dropped %d times, %v", run.Status, d.dropped.Load(), err)
+		}
 	})
 }

@@ -21,7 +21,8 @@ type Limits struct {
 	// InFlight is how many requests are served at the same time, event streams apart. The default is 512.
 	InFlight int
 	// Working is how many of them are worked on at the same time; the others wait for a moment, or are refused. A request that is served for longer than
-	// a second does not count: it waits for what a run comes to. The default is 32 for each core.
+	// a quarter of a second, or than a second while there are too many, does not count if the store answers quickly: it waits for what a run comes to.
+	// The default is 32 for each core.
 	Working int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int

@@ -60,10 +60,19 @@ LEFT JOIN interrupts AS i ON i.key = sha256(sha256(p.account) || sha256(p.id)) A
 WHERE p.kind = $1 AND p.next_at <= statement_timestamp() AND (p.kind <> 'request'::bytea OR i.state = 'pending')
 ORDER BY p.next_at, p.account, p.id LIMIT $2`
 
-	auditHeadSQL = `SELECT seq, hash FROM audit_heads WHERE key = sha256($1) AND account = $1`
-	// auditAccountsSQL is in the order of their hashes: accounts may be longer than what fits into an index.
-	auditAccountsSQL = `SELECT account FROM audit_heads WHERE key > $1 AND seq > 0 ORDER BY key LIMIT $2`
-	auditLinesSQL    = `SELECT seq, raw FROM audit WHERE key = sha256($1) AND account = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+	auditHeadSQL = `SELECT seq, chain_hash(raw) FROM audit WHERE key = sha256($1) AND account = $1 ORDER BY seq DESC LIMIT 1`
+	// auditAccountsSQL is in the order of their hashes: accounts may be longer than what fits into an index. It goes from the first line of an
+	// account to that of the next, and looks at no other.
+	auditAccountsSQL = `
+WITH RECURSIVE found AS (
+    (SELECT key, account, 1 AS n FROM audit WHERE key > $1 ORDER BY key LIMIT 1)
+    UNION ALL
+    SELECT next.key, next.account, found.n + 1
+    FROM found CROSS JOIN LATERAL (SELECT key, account FROM audit WHERE key > found.key ORDER BY key LIMIT 1) AS next
+    WHERE found.n < $2
+)
+SELECT account FROM found`
+	auditLinesSQL = `SELECT seq, raw FROM audit WHERE key = sha256($1) AND account = $1 AND seq > $2 ORDER BY seq LIMIT $3`
 )
 
 func paperDest(p *store.Paper) []any {

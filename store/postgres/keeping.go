@@ -117,7 +117,7 @@ func (s *Store) Once(ctx context.Context, name string, value []byte) (kept []byt
 }
 
 // tables are all that hold what the ports keep.
-var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit", "audit_heads"}
+var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit"}
 
 const (
 	// sizeSQL estimates as the server's planner does: as many rows on a page as there were when it last looked.

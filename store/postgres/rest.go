@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -11,9 +14,9 @@ const (
 	// resume stands.
 	applySQL = `
 WITH applied AS (
-    UPDATE interrupts AS i SET applied = true FROM unnest($2::bytea[]) AS taken (id)
-    WHERE i.key = sha256(sha256($1) || sha256(taken.id)) AND i.account = $1 AND ` + ofTheRunInHand + `
-      AND i.state = 'decided' AND NOT i.applied
+    UPDATE interrupts AS i SET applied = true
+    WHERE i.key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(id)) FROM unnest($2::bytea[]) AS taken (id)))
+      AND i.account = $1 AND ` + ofTheRunInHand + ` AND i.state IS NOT DISTINCT FROM 'decided' AND i.applied IS NOT TRUE
     RETURNING i.resume_key
 )
 UPDATE resumes AS p SET outcome = $3 FROM (SELECT DISTINCT resume_key FROM applied) AS a
@@ -29,18 +32,18 @@ WITH ` + clock + `,
 run AS MATERIALIZED (SELECT key, run, places FROM runs WHERE key = ` + inHand + ` AND account = $1),
 open AS MATERIALIZED (
     SELECT sha256(sha256($1) || sha256(id)) AS key, *
-    FROM unnest($4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bigint[])
-         WITH ORDINALITY AS o (id, address, kind, data, answer_schema, shown, action, timeout, micros, n)
+    FROM unnest($4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bigint[], $13::timestamptz[])
+         WITH ORDINALITY AS o (id, address, kind, data, answer_schema, shown, action, timeout, micros, deadline, n)
 ), turned AS (
     UPDATE interrupts AS i SET state = CASE i.state WHEN 'pending' THEN 'withdrawn' ELSE 'pending' END
     WHERE i.run_key = ` + inHand + ` AND i.account = $1 AND NOT i.applied AND i.state <> 'decided'
       AND (i.state = 'pending') <> (i.key IN (SELECT key FROM open))
     RETURNING i.id, i.state, i.place
-), moved AS (` + moveOn + ` FROM clock CROSS JOIN turned AS i WHERE i.state = 'withdrawn' AND i.id <> ALL ($13::bytea[]) AND ` + theRequest + `),
+), moved AS (` + moveOn + ` FROM clock CROSS JOIN turned AS i WHERE i.state = 'withdrawn' AND i.id <> ALL ($14::bytea[]) AND ` + theRequest + `),
 asked AS (
     INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
     SELECT $1, o.id, run.run, run.places + o.n, o.address, o.kind, o.data, o.answer_schema, o.shown, o.action, o.timeout, clock.now,
-           CASE WHEN o.timeout > 0 THEN clock.now + o.micros * interval '1 microsecond' END
+           coalesce(o.deadline, CASE WHEN o.timeout > 0 THEN clock.now + o.micros * interval '1 microsecond' END)
     FROM run CROSS JOIN clock CROSS JOIN open AS o
     WHERE NOT EXISTS (SELECT FROM interrupts AS known WHERE known.key = o.key AND known.run_key IS NOT DISTINCT FROM run.key)
     RETURNING id, place
@@ -83,7 +86,7 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	if len(rest.Applied) > 0 {
 		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome)
 	}
-	said := append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open)...)
+	said := append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open, rest.Beside)...)
 	t.find(&rested, []any{(*string)(&status)}, restSQL, append(said, bytesOf(rest.Beside.Requests()))...)
 	if err := t.besideRun(lease.Account, rest.Beside); err != nil {
 		return "", err
@@ -115,10 +118,17 @@ func (t *turn) saveState(lease store.Lease, state *store.Save) error {
 	return nil
 }
 
-// questionColumns are the arguments of restSQL that hold what is asked. Of several questions with one id the first counts.
-func questionColumns(open []store.NewInterrupt) []any {
+// questionColumns are the arguments of restSQL that hold what is asked. Of several questions with one id the first counts. A request that comes with its
+// question may say until when; then the row is written once, and not again for that.
+func questionColumns(open []store.NewInterrupt, beside store.Beside) []any {
 	ids, addresses, kinds, data, schemas, shown, actions := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
-	timeouts, whole := []int64{}, []int64{}
+	timeouts, whole, deadlines := []int64{}, []int64{}, []pgtype.Timestamptz{}
+	until := make(map[string]time.Time)
+	for _, p := range beside.Papers {
+		if p.Kind == store.RequestPaper {
+			until[p.ID] = p.Deadline
+		}
+	}
 	seen := make(map[string]bool, len(open))
 	for _, n := range open {
 		if seen[n.ID] {
@@ -128,9 +138,9 @@ func questionColumns(open []store.NewInterrupt) []any {
 		ids, addresses, kinds = append(ids, []byte(n.ID)), append(addresses, []byte(n.Address)), append(kinds, []byte(n.Kind))
 		data, schemas = append(data, n.Data), append(schemas, n.Schema)
 		shown, actions = append(shown, []byte(n.Shown)), append(actions, []byte(n.Action))
-		timeouts, whole = append(timeouts, int64(n.Timeout)), append(whole, micros(n.Timeout))
+		timeouts, whole, deadlines = append(timeouts, int64(n.Timeout)), append(whole, micros(n.Timeout)), append(deadlines, ceilMicro(until[n.ID]))
 	}
-	return []any{ids, addresses, kinds, data, schemas, shown, actions, timeouts, whole}
+	return []any{ids, addresses, kinds, data, schemas, shown, actions, timeouts, whole, deadlines}
 }
 
 // Interrupts returns all interrupts of a run; see [store.Runs].

@@ -29,7 +29,7 @@ func TestStore(t *testing.T) {
 // empty takes everything out of the book, which nobody but the owner of the tables can.
 func empty(t *testing.T, s *Store) {
 	t.Helper()
-	const keeping, kept = `ALTER TABLE audit %[1]s TRIGGER USER; ALTER TABLE audit_heads %[1]s TRIGGER USER; `, `TRUNCATE `
+	const keeping, kept = `ALTER TABLE audit %[1]s TRIGGER USER; `, `TRUNCATE `
 	text := fmt.Sprintf(keeping, "DISABLE") + kept + strings.Join(tables, ", ") + `; ` + fmt.Sprintf(keeping, "ENABLE")
 	if _, err := s.pool.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
 func TestStatements_NothingInHandNothingChanges(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	scene(t, s)
-	open := questionColumns(asking(nil, "new").Open)
+	open := questionColumns(asking(nil, "new").Open, store.Beside{})
 	id := []byte("busy")
 	for name, values := range map[string][]any{
 		cancelSQL: {[]byte("acme"), "cancelled", [][]byte{}}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},

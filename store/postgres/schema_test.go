@@ -415,6 +415,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"315668b60cc46f2c2c327e4bf19b91fc54ef45c1d1ec43d021da662dbc9ac411",
 		"88e7a790020ed4e7c02d5d2ca5356611bd048c66a33b3895c38dd210e702db75",
 		"1df64cc7c7e2f5afbba16f9f7fc05104aca910ed6efc2baadf13c3a1b0b3ded2",
+		"c109d0eb14173758750f6d3939d9c0c826e1e3017f1fb273db4bfde05d6a8fc3",
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {

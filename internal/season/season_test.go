@@ -295,6 +295,9 @@ func (s *season) came(r *run, outcome fermata.Outcome) {
 			s.discover(r, i)
 		}
 	case fermata.Completed:
+		for _, a := range r.asks {
+			s.spare(a) // an outage may have moved what ended before it was over
+		}
 		r.over = true
 	case fermata.Failed:
 		if !s.lapsed(r, time.Now()) && !r.over {
@@ -377,7 +380,13 @@ func (s *season) tell(r *run) {
 			continue
 		}
 		if doc, err := e.Request(context.Background(), account, a.id); err == nil {
-			s.t.Logf("  to the desk: %s, %+v; prior %v; edit %+v; final %+v", doc.State, doc.Votes, doc.Asked.PriorApprovers, doc.Edit, doc.Final)
+			s.t.Logf("  to the desk: %s, %+v; prior %v; edit %+v; deadline %s; final %+v", doc.State, doc.Votes, doc.Asked.PriorApprovers, doc.Edit, doc.Deadline, doc.Final)
+			for _, was := range doc.Log {
+				s.t.Logf("    %+v", was)
+			}
+		}
+		if q, err := e.Question(context.Background(), account, a.id); err == nil {
+			s.t.Logf("  to the run: %s by %s at %s, deadline %s", q.Verdict, q.Source, q.At, q.Deadline)
 		}
 		e.calls.Done()
 	}

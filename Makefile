@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph
+.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -35,7 +35,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-test: need-go need-cc need-pg need-redis need-langgraph lint ## what CI runs: lint, then every test of every module with the race detector
+test: need-go need-cc need-pg need-redis need-langgraph need-oidc lint ## what CI runs: lint, then every test of every module with the race detector
 	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
@@ -147,3 +147,10 @@ need-langgraph: need-node
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	echo "installing LangGraph for the tests of bench"; \
 	npm ci --no-audit --no-fund
+
+# People sign in to the tests of internal/oidcpeer with node-oidc-provider.
+need-oidc: need-node
+	@cd internal/oidcpeer/provider || exit 1; \
+	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
+	echo "installing node-oidc-provider for the tests of signing in"; \
+	npm ci --ignore-scripts --no-audit --no-fund

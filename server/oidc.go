@@ -34,12 +34,12 @@ type OIDC struct {
 	// Scopes are asked for beside openid. The default is profile and email; some providers give groups only if they are asked for "groups".
 	Scopes []string
 
-	// GroupsClaim is where the ID token says which groups somebody is in. The default is "groups"; "a.b" is the member b of the claim a,
-	// unless there is a claim of that very name.
+	// GroupsClaim is where the ID token, or else the provider's userinfo endpoint, says which groups somebody is in. The default is "groups"; "a.b" is
+	// the member b of the claim a, unless there is a claim of that very name.
 	GroupsClaim string
 	// Roles says which roles the members of a group have. Who is in several groups has the roles of all; who is in none of them does not get in.
 	Roles map[string][]Role
-	// Account is whose runs people see. If it differs from person to person, AccountClaim is where the ID token says it.
+	// Account is whose runs people see. If it differs from person to person, AccountClaim is where it is said, as with groups.
 	Account, AccountClaim string
 	// PrincipalClaim is what people are called in records. The default is "sub", which never changes hands; "email" counts only if the
 	// provider says that it is verified.
@@ -129,9 +129,9 @@ type idp struct {
 
 // issuer is what a provider says of itself.
 type issuer struct {
-	oauth oauth2.Config
-	keys  oidc.KeySet
-	algs  []string
+	oauth    oauth2.Config
+	keys     oidc.KeySet
+	userinfo string // "" if it has none
 }
 
 func newIDP(config OIDC, now func() time.Time) *idp {
@@ -174,14 +174,17 @@ func (p *idp) discover(ctx context.Context) (*issuer, error) {
 	}
 	var says struct {
 		Keys    string   `json:"jwks_uri"`
-		Algs    []string `json:"id_token_signing_alg_values_supported"`
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := provider.Claims(&says); err != nil {
 		return nil, down(err)
 	}
 	endpoint := provider.Endpoint()
-	for what, at := range map[string]string{"authorization_endpoint": endpoint.AuthURL, "token_endpoint": endpoint.TokenURL, "jwks_uri": says.Keys} {
+	endpoints := map[string]string{"authorization_endpoint": endpoint.AuthURL, "token_endpoint": endpoint.TokenURL, "jwks_uri": says.Keys}
+	if provider.UserInfoEndpoint() != "" {
+		endpoints["userinfo_endpoint"] = provider.UserInfoEndpoint()
+	}
+	for what, at := range endpoints {
 		if _, err := safeURL(what, at); err != nil {
 			return nil, down(err)
 		}
@@ -189,8 +192,7 @@ func (p *idp) discover(ctx context.Context) (*issuer, error) {
 	endpoint.AuthStyle = authStyle(p.ClientSecret, says.Methods)
 	found = &issuer{
 		oauth: oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: endpoint, RedirectURL: p.RedirectURL, Scopes: p.Scopes},
-		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys),
-		algs:  slices.DeleteFunc(says.Algs, func(alg string) bool { return !slices.Contains(asymmetric, alg) }),
+		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys), userinfo: endpoints["userinfo_endpoint"],
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +200,8 @@ func (p *idp) discover(ctx context.Context) (*issuer, error) {
 	return found, nil
 }
 
-// asymmetric are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature.
+// asymmetric are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature. All of them count,
+// whatever the provider said that it uses when we asked: its next key may be of another kind.
 var asymmetric = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
 // authStyle is how we prove to the provider who we are. It is not tried out: a code is good for one try.
@@ -248,7 +251,14 @@ func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, 
 	if verified.AccessTokenHash != "" && verified.VerifyAccessToken(token.AccessToken) != nil {
 		return Principal{}, problem("forbidden", "the ID token belongs to another access token")
 	}
-	return p.principal(verified, ByOIDC)
+	c, err := claimsOf(verified)
+	if err == nil {
+		err = p.complete(ctx, at, token, c)
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	return p.principal(c, ByOIDC)
 }
 
 // refusedThere says what the provider said in place of a code.

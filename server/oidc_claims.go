@@ -15,6 +15,14 @@ import (
 // claims are what a token says.
 type claims map[string]any
 
+// claimsOf are what a token says that is good.
+func claimsOf(token *oidc.IDToken) (c claims, err error) {
+	if err := token.Claims(&c); err != nil {
+		return nil, notVerified(err)
+	}
+	return c, nil
+}
+
 // at finds a claim by its name, or else by its path.
 func (c claims) at(name string) any {
 	if value, ok := c[name]; ok {
@@ -56,12 +64,8 @@ const (
 	maxPerson    = 128
 )
 
-// principal makes a principal of a token that is good.
-func (p *idp) principal(token *oidc.IDToken, by Method) (Principal, error) {
-	var c claims
-	if err := token.Claims(&c); err != nil {
-		return Principal{}, notVerified(err)
-	}
+// principal makes a principal of what a token says that is good.
+func (p *idp) principal(c claims, by Method) (Principal, error) {
 	who := Principal{Account: p.Account, ID: c.text(p.PrincipalClaim), Name: displayName(c), Auth: Auth{Method: by, ACR: c.text("acr")}}
 	if p.AccountClaim != "" {
 		who.Account = c.text(p.AccountClaim)

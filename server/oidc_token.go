@@ -19,7 +19,7 @@ func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oi
 	keys := &watched{KeySet: at.keys}
 	now := p.now()
 	verifier := oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
-		ClientID: audience, SupportedSigningAlgs: at.algs, Now: func() time.Time { return now.Add(-skew) },
+		ClientID: audience, SupportedSigningAlgs: asymmetric, Now: func() time.Time { return now.Add(-skew) },
 	})
 	token, err := verifier.Verify(ctx, raw)
 	switch {
@@ -82,7 +82,11 @@ func (p *idp) Authenticate(r *http.Request) (Principal, error) {
 	if slices.Contains(token.Audience, p.ClientID) || token.Nonce != "" { // an ID token
 		return Principal{}, ErrUnauthenticated
 	}
-	who, err := p.principal(token, ByToken)
+	c, err := claimsOf(token)
+	if err != nil {
+		return Principal{}, ErrUnauthenticated
+	}
+	who, err := p.principal(c, ByToken)
 	if err != nil {
 		return Principal{}, orUnauthenticated(err)
 	}

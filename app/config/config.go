@@ -90,7 +90,7 @@ type OIDC struct {
 	ClientSecretFile string   `key:"clientSecretFile" help:"A file with the secret in the place of clientSecret."`
 	RedirectURL      string   `key:"redirectURL" help:"Where people come back to, as the provider knows it: https://HOST/signin/callback"`
 	Scopes           []string `key:"scopes" help:"What is asked for beside openid; profile and email if nothing is said. Some providers tell groups only if asked for groups."`
-	GroupsClaim      string   `key:"groupsClaim" help:"Where the ID token says which groups somebody is in; a.b is the member b of the claim a."`
+	GroupsClaim      string   `key:"groupsClaim" help:"Where the ID token, or else the userinfo endpoint, says which groups somebody is in; a.b is the member b of the claim a."`
 	Roles            Roles    `key:"roles" enum:"agent,approver,auditor,admin" help:"Which roles (agent, approver, auditor, admin) the members of a group have: {reviewers: approver, platform: [admin]}. Who is in none of the groups does not get in. In the environment it is written the same way, on one line."`
 	Account          string   `key:"account" help:"Whose runs people see."`
 	AccountClaim     string   `key:"accountClaim" help:"In the place of account, if it differs from person to person: where the ID token says it."`

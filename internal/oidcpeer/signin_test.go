@@ -1,0 +1,143 @@
+package oidcpeer
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// usual is a provider that puts what it tells of people into the ID token.
+var usual = order{Alg: "ES256", ClaimsInIDToken: true}
+
+// To start a provider and a server takes longer than to sign in, so the stories that leave them as they were have them in common.
+func TestSignIn(t *testing.T) {
+	p := startPeer(t, usual)
+	s := serve(t, p.URL)
+	for name, story := range map[string]func(*testing.T, *site){
+		"TheWholeWay":              theWholeWay,
+		"WhoHasNoRoleIsToldSo":     whoHasNoRoleIsToldSo,
+		"WhoDoesNotConsent":        whoDoesNotConsentIsNotLetIn,
+		"AgainAfterSigningOut":     againAfterSigningOut,
+		"WhatIsChangedOnTheWay":    whatIsChangedOnTheWayIsRefused,
+		"AnAnswerTwiceOrElsewhere": anAnswerIsNotTakenTwiceNorElsewhere,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, s) })
+	}
+	for name, story := range map[string]func(*testing.T, *peer){
+		"AsAPublicClient":      asAPublicClient,
+		"ByAddress":            byAddress,
+		"WithAnotherName":      withAnotherNameOfTheProvider,
+		"WithASecretThatIsOld": withASecretThatIsOld,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, p) })
+	}
+}
+
+func theWholeWay(t *testing.T, s *site) {
+	b := s.browser(t)
+	var asked url.Values
+	b.hop = func(at *url.URL) {
+		if at.Path == "/auth" {
+			asked = at.Query()
+		}
+	}
+	got := b.signIn("ann")
+	if got.status != http.StatusOK || got.at.String() != where || !slices.Equal(b.forms, []string{"login", "consent"}) {
+		t.Fatalf("%d %s %v\n%s", got.status, got.at, b.forms, got.body)
+	}
+	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 {
+		t.Errorf("it was asked without PKCE: %v", asked)
+	}
+	want := me{Status: 200, Principal: "ann", Name: "Ann Archer", Account: "acme", Method: "oidc", Roles: []string{"approver"}}
+	if who := b.me(""); !who.equal(want) {
+		t.Errorf("%+v, and not %+v", who, want)
+	}
+}
+
+// A client without a secret: the provider knows it by PKCE alone.
+func asAPublicClient(t *testing.T, p *peer) {
+	b := serve(t, p.URL, "clientID: fermata", "clientID: fermata-public", "clientSecretFile:", "# clientSecretFile:").browser(t)
+	if got := b.signIn("bob"); got.at.String() != where || !slices.Equal(b.me("").Roles, []string{"admin"}) {
+		t.Errorf("%d %s\n%s", got.status, got.at, got.body)
+	}
+}
+
+// isTold signs somebody in with a browser of their own, who hears why that cannot be, and is not in.
+func (s *site) isTold(t *testing.T, name string, status int, why string) {
+	t.Helper()
+	b := s.browser(t)
+	if got := b.signIn(name); got.status != status || !strings.Contains(got.body, why) || b.me("").Status != 401 {
+		t.Errorf("%s: %d\n%s", name, got.status, got.body)
+	}
+}
+
+func whoHasNoRoleIsToldSo(t *testing.T, s *site) {
+	s.isTold(t, "eve", 403, "None of your groups has a role here")
+	s.isTold(t, "nil", 403, "does not say which groups you are in (the claim groups)")
+	b := s.browser(t)
+	if got := b.ask("GET", where, nil); got.status != 401 {
+		t.Errorf("nobody: %d %s", got.status, got.body)
+	}
+}
+
+// People are called by their address only if the provider has verified it.
+func byAddress(t *testing.T, p *peer) {
+	s := serve(t, p.URL, "account: acme", "account: acme\n    principalClaim: email")
+	b := s.browser(t)
+	b.signIn("ann")
+	if who := b.me(""); who.Principal != "ann@example.org" {
+		t.Errorf("%+v", who)
+	}
+	s.isTold(t, "bob", 403, "has not verified your e-mail address")
+}
+
+// Who signs out is out here, but the provider still knows them, as the page says: the next time it asks nothing.
+func againAfterSigningOut(t *testing.T, s *site) {
+	b := s.browser(t)
+	b.signIn("ann")
+	before := b.cookies()
+	bye := b.follow(b.ask("POST", home+"/signout", nil))
+	if bye.status != 200 || !strings.Contains(bye.body, "Your identity provider may still know you") || b.me("").Status != 401 {
+		t.Errorf("%d %+v\n%s", bye.status, b.me(""), bye.body)
+	}
+	thief := b.another()
+	thief.steal(before)
+	if who := thief.me(""); who.Status != 401 {
+		t.Errorf("the session goes on for whoever kept its cookie: %+v", who)
+	}
+	b.forms = nil
+	if b.signIn("ann"); b.me("").Principal != "ann" || len(b.forms) > 0 {
+		t.Errorf("%+v, forms %v", b.me(""), b.forms)
+	}
+}
+
+func whoDoesNotConsentIsNotLetIn(t *testing.T, s *site) {
+	b := s.browser(t)
+	form := b.open(home + "/signin")
+	got := b.open(form.at.String() + "/abort")
+	if got.status != 403 || !strings.Contains(got.body, "did not let you in (access_denied)") {
+		t.Errorf("%d %s\n%s", got.status, got.at, got.body)
+	}
+}
+
+// A server that does not know its issuer by the very name is not let in on a guess; the operator reads both names.
+func withAnotherNameOfTheProvider(t *testing.T, p *peer) {
+	s := serve(t, p.URL+"/")
+	if got := s.browser(t).open(home + "/signin"); got.status != 503 {
+		t.Errorf("%d\n%s", got.status, got.body)
+	}
+	s.says(t, "did not match the issuer URL returned by provider")
+}
+
+// The provider knows the server by another secret: that is the operator's business, and no mistake of whoever signs in.
+func withASecretThatIsOld(t *testing.T, p *peer) {
+	s := serve(t, p.URL, "clientSecretFile:", "clientSecret: wrong #")
+	b := s.browser(t)
+	got := b.signIn("ann")
+	if got.status != 503 || !strings.Contains(got.body, "does not know this server") || b.me("").Status != 401 {
+		t.Errorf("%d\n%s", got.status, got.body)
+	}
+	s.says(t, "invalid_client")
+}

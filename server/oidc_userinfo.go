@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+)
+
+// maxUserinfo is how much a provider may tell of somebody, in bytes.
+const maxUserinfo = 1 << 20
+
+// complete adds what the provider tells at its userinfo endpoint, if the ID token does not say what we need: by the standard (OpenID Connect Core 5.4) it need
+// not. How somebody proved who they are (acr, amr) is said by the ID token alone.
+func (p *idp) complete(ctx context.Context, at *issuer, token *oauth2.Token, c claims) error {
+	if at.userinfo == "" || !p.lacks(c) {
+		return nil
+	}
+	told, err := p.askUserinfo(ctx, at.userinfo, token)
+	if err != nil {
+		return down(err)
+	}
+	if sub := told.text("sub"); sub == "" || sub != c.text("sub") {
+		return problem("forbidden", "the identity provider tells about somebody else")
+	}
+	if _, said := c["email"]; said {
+		delete(told, "email_verified") // that would be another address
+	}
+	for _, claim := range []string{p.GroupsClaim, p.PrincipalClaim, p.AccountClaim, "name", "preferred_username", "email", "email_verified"} {
+		top, _, _ := strings.Cut(claim, ".")
+		for _, name := range []string{claim, top} {
+			if _, said := c[name]; !said && told[name] != nil {
+				c[name] = told[name]
+			}
+		}
+	}
+	return nil
+}
+
+// lacks reports whether an ID token leaves out what nobody gets in without.
+func (p *idp) lacks(c claims) bool {
+	return c.at(p.GroupsClaim) == nil || c.at(p.PrincipalClaim) == nil || p.AccountClaim != "" && c.at(p.AccountClaim) == nil
+}
+
+// askUserinfo asks the provider about whoever a token is for. What it answers may hold secrets, so no error has it.
+func (p *idp) askUserinfo(ctx context.Context, endpoint string, token *oauth2.Token) (told claims, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
+	if err != nil {
+		return nil, errors.New("server: the userinfo endpoint is no URL")
+	}
+	token.SetAuthHeader(r)
+	r.Header.Set("Accept", "application/json")
+	response, err := p.Client.Do(r)
+	if network, ok := errors.AsType[*url.Error](err); ok {
+		return nil, fmt.Errorf("server: userinfo: %w", network.Err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("server: userinfo: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("server: userinfo: the identity provider answers %d", response.StatusCode)
+	}
+	if json.NewDecoder(io.LimitReader(response.Body, maxUserinfo)).Decode(&told) != nil {
+		return nil, errors.New("server: userinfo: the answer is no JSON")
+	}
+	return told, nil
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// What the ID token says counts. Only what is missing, and only what the settings name or people read, is taken from elsewhere.
+func TestUserinfo_AddsWhatTheIDTokenLeavesOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings          OIDC
+		said, told, known claims // told nil: it is not asked
+	}{
+		"nothing is missing": {
+			OIDC{}, claims{"sub": "ann", "groups": []any{}}, nil, claims{"sub": "ann", "groups": []any{}},
+		},
+		"groups, and a name beside them": {
+			OIDC{}, claims{"sub": "ann"}, claims{"sub": "ann", "groups": []any{"a"}, "name": "Ann", "amr": []any{"hwk"}, "acr": "gold", "auth_time": 1.0},
+			claims{"sub": "ann", "groups": []any{"a"}, "name": "Ann"},
+		},
+		"groups further down": {
+			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
+			claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
+		},
+		"groups of a name with a dot": {
+			OIDC{GroupsClaim: "https://x.example/groups"}, claims{"sub": "ann"}, claims{"sub": "ann", "https://x.example/groups": "a"},
+			claims{"sub": "ann", "https://x.example/groups": "a"},
+		},
+		"the account": {
+			OIDC{AccountClaim: "tenant"}, claims{"sub": "ann", "groups": "a"}, claims{"sub": "ann", "groups": "b", "tenant": "acme"},
+			claims{"sub": "ann", "groups": "a", "tenant": "acme"},
+		},
+		"what they are called": {
+			OIDC{PrincipalClaim: "login"}, claims{"sub": "ann", "groups": "a"}, claims{"sub": "ann", "login": "annie"},
+			claims{"sub": "ann", "groups": "a", "login": "annie"},
+		},
+		"an address that is verified": {
+			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "groups": "a"}, claims{"sub": "ann", "email": "a@x", "email_verified": true},
+			claims{"sub": "ann", "groups": "a", "email": "a@x", "email_verified": true},
+		},
+		"whether another address is verified": {
+			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "email": "boss@x"}, claims{"sub": "ann", "groups": "a", "email": "a@x", "email_verified": true},
+			claims{"sub": "ann", "groups": "a", "email": "boss@x"},
+		},
+	} {
+		asked := false
+		there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = r.Header.Get("Authorization") == "Bearer secret"
+			_ = json.NewEncoder(w).Encode(c.told)
+		}))
+		err := newIDP(c.settings, time.Now).complete(t.Context(), &issuer{userinfo: there.URL}, &oauth2.Token{AccessToken: "secret"}, c.said)
+		there.Close()
+		if err != nil || asked != (c.told != nil) || !reflect.DeepEqual(c.said, c.known) {
+			t.Errorf("%s: asked %t, %v, %v", name, asked, c.said, err)
+		}
+	}
+}

@@ -85,10 +85,10 @@ func (b *bare) playOne(ctx context.Context, p *part, one stage) error {
 		return b.sql.create(ctx, p, one.run)
 	case rests:
 		asks, applies := len(one.rest.Open) == 1 && len(one.rest.Applied) == 0, len(one.rest.Open) == 0 && len(one.rest.Applied) == 1
-		if one.rest.State == nil || !asks && !applies || asks != (one.rest.State.Base == 0) {
-			return errors.New("the script rests otherwise than with the first state and a question, or the next and its answer" + notLearnt)
+		if one.rest.State == nil || !asks && !applies || asks != (one.rest.State.Base == 0) || applies != one.rest.State.Drop {
+			return errors.New("the script rests otherwise than with the first state and a question, or with its answer and the end of the state" + notLearnt)
 		}
-		one.rest.State = &store.Save{Base: one.rest.State.Base, Delta: b.renamed(p, one.rest.State.Delta)}
+		one.rest.State = &store.Save{Base: one.rest.State.Base, Delta: b.renamed(p, one.rest.State.Delta), Drop: one.rest.State.Drop}
 		one.rest.Beside = b.beside(p, one.rest.Beside)
 		return b.sql.rest(ctx, p, one.rest)
 	case decides:

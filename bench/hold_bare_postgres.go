@@ -43,24 +43,18 @@ WITH r AS (` + pgRested + ` WHERE ` + pgOwned + ` RETURNING account, run, events
 )
 SELECT ` + pgBeside("r", 17) + ` FROM r`
 
-	// The run is given back only if its state is the one that was loaded. $8 is what goes of it, $9 its id and $10 its version.
+	// The run is given back only if its state, which goes, is the one that was loaded. $6 is its id and $7 its version.
 	pgRestOver = `
 WITH owner AS (SELECT key FROM runs WHERE ` + pgOwned + ` FOR NO KEY UPDATE), c AS (
-    UPDATE checkpoints AS c SET version = version + 1, updated_at = now() FROM owner WHERE c.id = $9 AND c.version = $10 RETURNING c.id
-), gone AS (
-    DELETE FROM checkpoint_parts AS p USING c, unnest($8::bytea[]) AS dropped (name) WHERE p.checkpoint = c.id AND p.digest = sha256(dropped.name)
-), put AS (
-    INSERT INTO checkpoint_parts (checkpoint, name, data)
-    SELECT c.id, p.name, p.data FROM c CROSS JOIN unnest($6::bytea[], $7::bytea[]) AS p (name, data)
-    ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
-), r AS (` + pgRested + ` FROM c WHERE ` + pgOwned + ` RETURNING account, run, events), applied AS (
-    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $11 AND i.state = 'decided' AND NOT i.applied
+    DELETE FROM checkpoints AS c USING owner WHERE c.id = $6 AND c.version = $7 RETURNING c.id
+), r AS (` + pgRested + ` FROM c WHERE ` + pgOwned + ` RETURNING account, run, events, rests), applied AS (
+    UPDATE interrupts AS i SET applied = true FROM r WHERE i.key = $8 AND i.state = 'decided' AND NOT i.applied
 ), told AS (
-    UPDATE resumes AS p SET outcome = $4 FROM r WHERE p.key = $12 AND p.outcome IS NULL
+    UPDATE resumes AS p SET rest = r.rests FROM r WHERE p.key = $9 AND p.rest IS NULL
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, $3, '', now() FROM r
 )
-SELECT ` + pgBeside("r", 13) + ` FROM r`
+SELECT ` + pgBeside("r", 10) + ` FROM r`
 
 	pgDecide = `
 WITH receipt AS (
@@ -85,7 +79,7 @@ const (
 
 	// $5 is how many questions are asked.
 	pgRested = `
-    UPDATE runs SET status = $3, outcome = $4, attempts = 0, owner = NULL, lease_until = NULL, updated_at = now(),
+    UPDATE runs SET status = $3, outcome = $4, rests = rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = now(),
            places = places + $5, events = events + $5 + 1`
 
 	// pgFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
@@ -178,18 +172,15 @@ func (b *barePostgres) create(ctx context.Context, p *part, n store.NewRun) erro
 }
 
 func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error {
-	delta := rest.State.Delta
-	names, data, gone := make([][]byte, len(delta.Put)), make([][]byte, len(delta.Put)), make([][]byte, len(delta.Delete))
-	for i, put := range delta.Put {
-		names[i], data[i] = []byte(put.Name), put.Data
-	}
-	for i, name := range delta.Delete {
-		gone[i] = []byte(name)
-	}
 	key := b.digest(p.run)
 	if len(rest.Open) == 0 {
-		return b.exec(ctx, pgRestOver, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 0, names, data, gone, p.checkpoint, rest.State.Base,
+		return b.exec(ctx, pgRestOver, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 0, p.checkpoint, rest.State.Base,
 			b.digest(p.interrupt), b.digest(benchActor, p.key))...)
+	}
+	delta := rest.State.Delta
+	names, data := make([][]byte, len(delta.Put)), make([][]byte, len(delta.Put))
+	for i, put := range delta.Put {
+		names[i], data[i] = []byte(put.Name), put.Data
 	}
 	n := rest.Open[0]
 	return b.exec(ctx, pgRestWaiting, besides(rest.Beside, key, p.fence, rest.Status, rest.Outcome, 1, names, data, []byte(p.interrupt), []byte(n.Address),

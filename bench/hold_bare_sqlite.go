@@ -26,12 +26,10 @@ VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, 'running', 1, ?8, ?9, ?10, ?10)`
 
 	bareSaveFirst = `INSERT INTO checkpoints (account, run, version, updated_at) VALUES (?1, ?2, 1, ?3)`
 
-	bareSaveNext = `UPDATE checkpoints SET version = version + 1, updated_at = ?3 WHERE account = ?1 AND run = ?2 AND version = ?4`
-
-	bareDrop = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
+	bareDrop = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2 AND version = ?3`
 
 	bareRest = `
-UPDATE runs SET status = ?4, outcome = ?5, attempts = 0, owner = NULL, lease_until = NULL, updated_at = ?6 WHERE ` + bareOwned
+UPDATE runs SET status = ?4, outcome = ?5, rests = rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = ?6 WHERE ` + bareOwned
 
 	bareAsk = `
 INSERT INTO interrupts (account, run, id, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
@@ -39,7 +37,8 @@ VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
 
 	bareApply = `UPDATE interrupts SET applied = 1 WHERE account = ?1 AND id = ?2 AND state = 'decided' AND applied = 0`
 
-	bareOutcome = `UPDATE resumes SET outcome = ?4 WHERE account = ?1 AND actor = ?2 AND id = ?3 AND outcome IS NULL`
+	bareApplied = `
+UPDATE resumes SET rest = (SELECT rests + 1 FROM runs WHERE account = ?1 AND run = ?4) WHERE account = ?1 AND actor = ?2 AND id = ?3 AND rest IS NULL`
 
 	bareNote = `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 
@@ -124,7 +123,7 @@ func newBareSQLite(ctx context.Context, path string, s *script) (*bareSQLite, er
 	b.readers.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	b.readers.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	texts := []string{
-		bareCreate, bareSaveFirst, bareSaveNext, bareDrop, bareRest, bareAsk, bareApply, bareOutcome, bareNote, bareNoteTwo,
+		bareCreate, bareSaveFirst, bareDrop, bareRest, bareAsk, bareApply, bareApplied, bareNote, bareNoteTwo,
 		bareReceipt, bareWake, bareDecide, bareClaim, bareAddPaper, bareAmendPaper, bareHead, bareLine,
 	}
 	for _, n := range s.partCounts() {
@@ -230,24 +229,15 @@ func (b *bareSQLite) create(ctx context.Context, p *part, n store.NewRun) error 
 	})
 }
 
-// save writes the state of a run whose owner this is.
+// save writes the state of a run whose owner this is, or drops it.
 func (t bareTx) save(run []byte, state *store.Save) error {
-	text, values := bareSaveFirst, []any{t.b.account, run, t.now}
-	if state.Base > 0 {
-		text, values = bareSaveNext, append(values, state.Base)
+	if state.Drop {
+		return t.exec(bareDrop, t.b.account, run, state.Base)
 	}
-	if err := t.exec(text, values...); err != nil {
+	if err := t.exec(bareSaveFirst, t.b.account, run, t.now); err != nil {
 		return err
 	}
-	for _, name := range state.Delta.Delete {
-		if err := t.exec(bareDrop, t.b.account, run, []byte(name)); err != nil {
-			return err
-		}
-	}
-	if len(state.Delta.Put) == 0 {
-		return nil
-	}
-	values = []any{t.b.account, run}
+	values := []any{t.b.account, run}
 	for _, put := range state.Delta.Put {
 		values = append(values, []byte(put.Name), put.Data)
 	}
@@ -257,6 +247,11 @@ func (t bareTx) save(run []byte, state *store.Save) error {
 func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 	run := []byte(p.run)
 	return b.write(ctx, func(t bareTx) error {
+		if len(rest.Applied) > 0 {
+			if err := t.exec(bareApplied, b.account, []byte(benchActor), []byte(p.key), run); err != nil {
+				return err
+			}
+		}
 		if err := t.exec(bareRest, b.account, run, p.fence, rest.Status, rest.Outcome, t.now); err != nil {
 			return err
 		}
@@ -276,9 +271,6 @@ func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 			return t.exec(bareNoteTwo, b.account, run, p.events+1, store.EventAsked, []byte(p.interrupt), t.now, rest.Status)
 		}
 		if err := t.exec(bareApply, b.account, []byte(p.interrupt)); err != nil {
-			return err
-		}
-		if err := t.exec(bareOutcome, b.account, []byte(benchActor), []byte(p.key), rest.Outcome); err != nil {
 			return err
 		}
 		return t.exec(bareNote, b.account, run, p.events+1, rest.Status, []byte{}, t.now)

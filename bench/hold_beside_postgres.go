@@ -9,9 +9,9 @@ import (
 )
 
 // pgBeside is the call that writes papers and lines of the log, for the account of a table of the statement. Its arguments begin with that of
-// number first; see besides. That the request is among the papers is known here, and the deadline of the question is right from the start.
+// number first; see besides. The deadline of the question is right from the start.
 func pgBeside(table string, first int) string {
-	text := `write_beside(` + table + `.account, '{}'`
+	text := `write_beside(` + table + `.account`
 	for n := range 7 {
 		text += fmt.Sprintf(`, $%d`, first+n)
 	}

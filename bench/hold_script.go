@@ -232,6 +232,11 @@ func (r *recorder) Get(ctx context.Context, account, stateKey string) (store.Run
 	return r.Store.Get(ctx, account, stateKey)
 }
 
+func (r *recorder) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
+	r.read("Standing")
+	return r.Store.Standing(ctx, account, stateKey, own)
+}
+
 func (r *recorder) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
 	r.read("Interrupts")
 	return r.Store.Interrupts(ctx, account, run)

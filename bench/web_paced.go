@@ -11,7 +11,7 @@ import (
 )
 
 // pacedResult is how long decisions take when they come at a steady pace, whatever becomes of those before: people do not wait for each other.
-// The pace is the one that the server has to keep, a part of what bare SQL can do; bare SQL has turns at the same pace beside it.
+// The pace is the one that the server has to keep, a part of what bare SQL can do; bare SQL and the disk alone have turns at the same pace beside it.
 type pacedResult struct {
 	Ground string `json:"database"`
 	// Bare is how many decisions a second bare SQL did with any number of callers, Pace how many come.
@@ -49,6 +49,11 @@ func (f *field) paced(ctx context.Context, bare float64, lasts time.Duration) (p
 			}
 			found[side] = append(found[side], latencies...)
 		}
+		latencies, err := diskSteadily(r.Pace, count)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", sideDisk, err)
+		}
+		found[sideDisk] = append(found[sideDisk], latencies...)
 	}
 	r.Ops = len(found[sideHTTP])
 	for side, latencies := range found {
@@ -77,9 +82,9 @@ func steadily(pace float64, count int, do func(n int) error) ([]time.Duration, e
 
 // markdown writes the rows of what comes at a steady pace.
 func (w webReport) pacedMarkdown(out io.Writer) {
-	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | bare SQL at that pace |\n|---|--:|--:|--:|--:|\n")
+	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | bare SQL at that pace | the disk alone |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, p := range w.Paced {
-		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %s |\n", pacedName(p.Ground), p.Pace, percent(leastOfBare, true), p.Sides[sideHTTP], p.Sides[sideBare])
+		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %s | %s |\n", pacedName(p.Ground), p.Pace, percent(leastOfBare, true), p.Sides[sideHTTP], p.Sides[sideBare], p.Sides[sideDisk])
 	}
 }
 

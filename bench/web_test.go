@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,20 @@ func TestSteadily_CountsFromWhenItWasDue(t *testing.T) {
 	}
 	if _, err := steadily(1e6, 2, func(n int) error { return []error{nil, io.EOF}[n] }); !errors.Is(err, io.EOF) {
 		t.Errorf("a failure is lost: %v", err)
+	}
+}
+
+// What the disk takes alone is measured on a disk, and leaves nothing there.
+func TestDisk_WritesAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	latencies, err := diskSteadily(1e6, 3)
+	if left, _ := os.ReadDir(dir); err != nil || len(latencies) != 3 || slices.Min(latencies) <= 0 || len(left) != 0 {
+		t.Errorf("%v, %v; there are %v", latencies, err, left)
+	}
+	t.Setenv("TMPDIR", dir+"/nowhere")
+	if _, err := diskSteadily(1e6, 1); err == nil {
+		t.Error("it was written nowhere")
 	}
 }
 

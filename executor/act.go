@@ -136,6 +136,9 @@ func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string)
 // withdraw takes back what people have before them: the run no longer asks.
 func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why string) error {
 	for _, id := range ids {
+		if err := e.tellTime(ctx, c); err != nil {
+			return err
+		}
 		known, err := e.requestOf(ctx, c.run.Account, id)
 		if err != nil {
 			return err

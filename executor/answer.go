@@ -14,7 +14,7 @@ import (
 
 // word is what somebody says to one question.
 type word struct {
-	store.Answer // as it would be if nobody else had to agree
+	store.Answer // as it would be if nobody else had to agree, but for its data
 	asked        store.Interrupt
 	open         bool // it can still be answered, as far as anybody knows
 	shown        string
@@ -25,14 +25,11 @@ type word struct {
 }
 
 // words checks what was said against what was asked. Nothing is changed by it.
-func (e *Executor) words(ctx context.Context, run store.Run, request Request) ([]word, error) {
-	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
-	if err != nil {
-		return nil, err
-	}
+func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]word, error) {
 	targets := request.Targets
 	if request.Value != nil {
-		if targets, err = onlyOpen(asked, targets, request.Value); err != nil {
+		var err error
+		if targets, err = onlyOpen(l.Open, targets, request.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -42,10 +39,10 @@ func (e *Executor) words(ctx context.Context, run store.Run, request Request) ([
 	var words []word
 	for id, said := range targets {
 		w := word{Answer: store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}, shown: said.Shown}
-		i := slices.IndexFunc(asked, func(i store.Interrupt) bool { return i.ID == id })
-		if i >= 0 && asked[i].State == store.Pending { // or the store says what is the matter with it
-			w.asked, w.open = asked[i], true
-			if err = e.answer(ctx, run, request.Actor, said, &w); err != nil {
+		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
+		if i >= 0 { // or the store says what is the matter with it
+			w.asked, w.open = l.Open[i], true
+			if err := e.answer(ctx, l, request.Actor, said, &w); err != nil {
 				return nil, err
 			}
 		}
@@ -58,17 +55,10 @@ func (e *Executor) words(ctx context.Context, run store.Run, request Request) ([
 const gateKind = "approval-gate"
 
 // onlyOpen makes a value the answer to the one open question.
-func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
-	if len(targets) > 0 {
-		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", ErrInvalid)
-	}
-	var open []store.Interrupt
-	for _, i := range asked {
-		if i.State == store.Pending {
-			open = append(open, i)
-		}
-	}
+func onlyOpen(open []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
 	switch {
+	case len(targets) > 0:
+		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", ErrInvalid)
 	case len(open) == 0:
 		return nil, &RefusedError{Result: store.Gone}
 	case len(open) > 1:
@@ -80,8 +70,8 @@ func onlyOpen(asked []store.Interrupt, targets map[string]Answer, value json.Raw
 }
 
 // answer checks one answer, and finds out what it says.
-func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said Answer, w *word) error {
-	i := w.asked
+func (e *Executor) answer(ctx context.Context, l *looked, actor string, said Answer, w *word) error {
+	run, i := l.Run, w.asked
 	if err := checkJSON("the answer", said.Value, fermata.MaxAnswer); err != nil {
 		return err
 	}
@@ -89,7 +79,7 @@ func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said
 	if err != nil {
 		return err
 	}
-	named, err := e.runOf(run, e.stateOf())
+	named, err := e.runOf(run, l.state)
 	if err != nil {
 		return err
 	}
@@ -112,7 +102,6 @@ func (e *Executor) answer(ctx context.Context, run store.Run, actor string, said
 	if field, signed := signatures[i.Kind]; err == nil && signed {
 		err = w.sign(field, actor)
 	}
-	w.Data = e.seal(run.Account, store.SealedAnswer, i.ID, w.value)
 	return err
 }
 

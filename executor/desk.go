@@ -51,7 +51,7 @@ func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v 
 	if err != nil {
 		return nil, err
 	}
-	return e.config.Box.Seal(label(account, store.SealedPaper, id, string(kind)), data), nil
+	return e.shut(label(account, store.SealedPaper, id, string(kind)), data), nil
 }
 
 func (e *Executor) openPaper(p store.Paper) ([]byte, error) {
@@ -88,6 +88,14 @@ func (e *Executor) readRequest(paper store.Paper) (*requested, error) {
 // env is the world as an act finds it.
 func (e *Executor) env(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](e.config.Desk.Directory, desk.Members{})}
+}
+
+// tellTime asks the store for the time of a filing, unless that is known. Much of what is filed has no use for it.
+func (e *Executor) tellTime(ctx context.Context, c *filing) (err error) {
+	if c.now.IsZero() {
+		c.now, err = e.store.Now(ctx)
+	}
+	return err
 }
 
 // file makes a change of a request what is written: the paper, the votes for those who count, what has to be told, and the audit.

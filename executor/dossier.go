@@ -96,6 +96,10 @@ func (e *Executor) readDossier(ctx context.Context, account, run string) (d doss
 	if err != nil {
 		return dossier{}, err
 	}
+	return e.openDossier(paper)
+}
+
+func (e *Executor) openDossier(paper store.Paper) (d dossier, err error) {
 	data, err := e.openPaper(paper)
 	if err == nil {
 		err = json.Unmarshal(data, &d)

@@ -46,14 +46,26 @@ type change []byte
 
 var _ store.Checkpoints = (*draft)(nil)
 
-// newDraft makes the draft of an execution.
-func (e *Executor) newDraft(work *store.Work) *draft {
+// newDraft makes the draft of an execution. known is the state, if somebody has it at hand.
+func (e *Executor) newDraft(work *store.Work, known *store.Checkpoint) *draft {
 	d := &draft{
 		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
 		moment: e.config.SaveDelay, life: e.life, atStore: make(chan struct{}, 1),
 	}
 	d.known = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
+	if known != nil {
+		d.begin(store.Checkpoint{Version: known.Version, Parts: maps.Clone(known.Parts)})
+	}
 	return d
+}
+
+// begin takes what is in the store for what the run goes on from; the lock is held, or nobody else has the draft yet.
+func (d *draft) begin(stored store.Checkpoint) {
+	d.known, d.whole, d.stored = true, stored, stored.Version
+	d.there = make(map[string]bool, len(stored.Parts))
+	for name := range stored.Parts {
+		d.there[name] = true
+	}
 }
 
 // Load returns the state as the run knows it.
@@ -92,11 +104,7 @@ func (d *draft) look(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known, d.whole, d.stored = true, loaded, loaded.Version
-	d.there = make(map[string]bool, len(loaded.Parts))
-	for name := range loaded.Parts {
-		d.there[name] = true
-	}
+	d.begin(loaded)
 	return nil
 }
 
@@ -238,14 +246,24 @@ func (d *draft) take() (*store.Save, error) {
 	return save, nil
 }
 
+// ending is what is still to be written of a state when the run rests: one of the two, or nothing where it is nil.
+type ending struct {
+	last  *store.Save // what is kept back
+	spent *store.Save // what is in the store goes; for a run that is over and needs none of it
+}
+
 // close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
-func (d *draft) close() (*store.Save, error) {
+func (d *draft) close() (end ending, err error) {
 	d.atStore <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()
 	d.mu.Lock()
 	d.closed = true
+	if d.stored > 0 {
+		end.spent = &store.Save{Base: d.stored, Drop: true}
+	}
 	d.mu.Unlock()
-	return d.take()
+	end.last, err = d.take()
+	return end, err
 }
 
 // Delete removes the state.

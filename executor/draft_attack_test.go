@@ -19,8 +19,8 @@ import (
 // intruder is a store that does something else first, where it is told to.
 type intruder struct {
 	store.Store
-	amend, now, decided func()
-	save                func(context.Context) error
+	amend, rest, decided func()
+	save                 func(context.Context) error
 }
 
 func first(what func()) {
@@ -34,9 +34,9 @@ func (i *intruder) Amend(ctx context.Context, account string, beside store.Besid
 	return i.Store.Amend(ctx, account, beside)
 }
 
-func (i *intruder) Now(ctx context.Context) (time.Time, error) {
-	first(i.now)
-	return i.Store.Now(ctx)
+func (i *intruder) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	first(i.rest)
+	return i.Store.Rest(ctx, lease, rest)
 }
 
 func (i *intruder) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
@@ -116,7 +116,7 @@ func TestAttackDraft_I4_NothingBeginsAfterTheEnd(t *testing.T) {
 		s := &intruder{Store: memory.NewRuns(nil)}
 		var late *provider.Execution
 		tried := false
-		s.now = func() { // the first thing that a rest wants to know
+		s.rest = func() {
 			if late == nil || tried {
 				return
 			}

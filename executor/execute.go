@@ -26,9 +26,15 @@ type flight struct {
 	outcome fermata.Outcome // set when it is done, if it came to one
 }
 
+// atHand is what whoever took a run knows of it already, if anything: what is nil is read.
+type atHand struct {
+	dossier *dossier
+	state   *store.Checkpoint // which must not be changed
+}
+
 // launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped since the run was taken;
 // then somebody else may have it at once.
-func (e *Executor) launch(ctx context.Context, work *store.Work, known *dossier) *flight {
+func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *flight {
 	f := &flight{done: make(chan struct{})}
 	if e.begins(func() {
 		defer close(f.done)
@@ -55,12 +61,12 @@ func (e *Executor) begins(work func()) bool {
 }
 
 // follow executes what was just decided. If the decision was made before, it takes the run, should nobody else have: whoever made it may have died.
-func (e *Executor) follow(ctx context.Context, run store.Run, request Request, receipt store.Receipt) *flight {
+func (e *Executor) follow(ctx context.Context, l *looked, request Request, receipt store.Receipt) *flight {
 	switch {
 	case receipt.Work != nil:
-		return e.launch(ctx, receipt.Work, nil)
+		return e.launch(ctx, receipt.Work, atHand{state: l.stateFor(receipt.Work)})
 	case receipt.Replayed:
-		return e.claim(ctx, run, request)
+		return e.claim(ctx, l.Run, request)
 	}
 	return nil // somebody is at work on it, and will hear of it
 }
@@ -72,7 +78,7 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	if err != nil || work == nil {
 		return nil // a worker finds it
 	}
-	flight := e.launch(ctx, work, nil)
+	flight := e.launch(ctx, work, atHand{})
 	for _, i := range work.Decided {
 		if i.ResumeID == request.ResumeID && i.By == request.Actor {
 			return flight
@@ -81,15 +87,15 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	return nil
 }
 
-// execute works on a claimed run until it rests, and writes down how that ended. known is what is known of it, if the caller has it at hand.
-func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
+// execute works on a claimed run until it rests, and writes down how that ended. known is what the caller has at hand.
+func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	ctx, cancel := context.WithCancel(e.life)
 	defer cancel()
 	defer e.stats.begin(work)()
 	stop := e.renew(ctx, cancel, work.Lease)
-	c, state := &filing{run: work.Run}, e.newDraft(work)
-	result, span, err := e.attempt(ctx, work, c, known, state)
-	last, broken := state.close()
+	c, state := &filing{run: work.Run}, e.newDraft(work, known.state)
+	result, span, err := e.attempt(ctx, work, c, known.dossier, state)
+	end, broken := state.close()
 	stop()
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
@@ -98,7 +104,7 @@ func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 		err = broken
 	}
 	if err == nil {
-		outcome, err = e.settle(settle, work, c, result, last)
+		outcome, err = e.settle(settle, work, c, result, end)
 	}
 	traceOutcome(span, outcome, err)
 	e.stats.ended(work, result.Applied, err)
@@ -107,7 +113,7 @@ func (e *Executor) execute(work *store.Work, known *dossier) fermata.Outcome {
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.handBack(settle, work, last, err)
+		e.handBack(settle, work, end.last, err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
@@ -189,10 +195,13 @@ func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, 
 // stateOf is the state of runs that nobody executes here.
 func (e *Executor) stateOf() *sealedState { return &sealedState{e.store, e} }
 
-// settle gives the run back, with what it came to and the last of its state.
-func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, last *store.Save) (outcome fermata.Outcome, err error) {
+// settle gives the run back, with what it came to and the last of its state. A state of which all is in the outcome is not kept beside it.
+func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, end ending) (outcome fermata.Outcome, err error) {
 	defer safely.Recover(&err)
-	rest := store.Rest{Status: store.Waiting, State: last}
+	rest := store.Rest{Status: store.Waiting, State: end.last}
+	if done, over := result.Rest.(provider.Completed); over && done.Spent {
+		rest.State = end.spent
+	}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, questionID(i.ID)) {
 			rest.Applied = append(rest.Applied, i.ID)
@@ -211,11 +220,7 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 // rest writes down what the run came to. again says that what it asks may have been asked before.
 func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest, again bool) (fermata.Outcome, error) {
 	run := work.Run
-	var err error
-	if c.now, err = e.store.Now(ctx); err != nil {
-		return nil, err
-	}
-	c.Beside, c.stands = store.Beside{}, store.Beside{}
+	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
 	outcome, err := e.came(ctx, work, c, result.Rest, &rest, again)
 	if err != nil {
 		return nil, err
@@ -274,6 +279,9 @@ func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came p
 	case provider.Waiting:
 		if len(r.Questions) == 0 {
 			return failed(run, "bad_question", "the run waits, and nobody knows for what"), nil
+		}
+		if err := e.tellTime(ctx, c); err != nil {
+			return nil, err
 		}
 		return e.ask(ctx, work, c, r.Questions, rest, again)
 	}

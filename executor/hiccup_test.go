@@ -76,6 +76,16 @@ func (h *hiccup) Papers(ctx context.Context, account string, kind store.PaperKin
 	return papers, err
 }
 
+func (h *hiccup) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (stands store.Standing, err error) {
+	err = h.now("Standing", func() (err error) { stands, err = h.Store.Standing(ctx, account, stateKey, own); return err })
+	return stands, err
+}
+
+func (h *hiccup) Load(ctx context.Context, key store.Key) (checkpoint store.Checkpoint, err error) {
+	err = h.now("Load", func() (err error) { checkpoint, err = h.Store.Load(ctx, key); return err })
+	return checkpoint, err
+}
+
 func (h *hiccup) Now(ctx context.Context) (now time.Time, err error) {
 	err = h.now("Now", func() (err error) { now, err = h.Store.Now(ctx); return err })
 	return now, err
@@ -162,7 +172,7 @@ func told(t *testing.T, e *executor.Executor, request executor.Request) fermata.
 // A store that fails for a moment fails nothing for good, whichever call it is, and whether it took effect: the run completes, everything was done under
 // one key, and the books agree.
 func TestI2_AStoreThatFailsOnceFailsNoRun(t *testing.T) {
-	for _, what := range []string{"Begin", "End", "Paper", "Papers", "Now", "Amend", "Decide", "Rest", "Load", "Save"} {
+	for _, what := range []string{"Begin", "End", "Paper", "Papers", "Now", "Standing", "Amend", "Decide", "Rest", "Load", "Save"} {
 		for _, takes := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, taking effect %v", what, takes), func(t *testing.T) {
 				tried := 0

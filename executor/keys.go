@@ -16,13 +16,27 @@ type Box interface {
 	Current(sealed []byte) bool
 }
 
+// Packer is a Box that can make values smaller before it seals them. What goes into the store is packed if the box can do so.
+type Packer interface {
+	Box
+	Pack(label string, data []byte) []byte
+}
+
+// shut seals what goes into the store.
+func (e *Executor) shut(place string, data []byte) []byte {
+	if p, ok := e.config.Box.(Packer); ok {
+		return p.Pack(place, data)
+	}
+	return e.config.Box.Seal(place, data)
+}
+
 // label binds a sealed value to its place.
 func label(account string, what store.SealedWhat, id, part string) string {
 	return fmt.Sprintf("%q/%q/%s/%q", account, id, what, part)
 }
 
 func (e *Executor) seal(account string, what store.SealedWhat, id string, data []byte) []byte {
-	return e.config.Box.Seal(label(account, what, id, ""), data)
+	return e.shut(label(account, what, id, ""), data)
 }
 
 func (e *Executor) open(account string, what store.SealedWhat, id string, sealed []byte) ([]byte, error) {
@@ -77,7 +91,7 @@ func (e *Executor) Reseal(ctx context.Context, tell func(Resealed)) (Resealed, e
 				return nil, fmt.Errorf("executor: the %s of %s: %w", v.What, v.ID, err)
 			}
 			sum.Changed++
-			return e.config.Box.Seal(place, data), nil
+			return e.shut(place, data), nil
 		})
 		if tell != nil {
 			tell(sum)
@@ -125,7 +139,7 @@ func (s *sealedState) seal(key store.Key, delta store.Delta) store.Delta {
 		if data == nil {
 			data = []byte{} // a box leaves nothing as it is
 		}
-		put[i] = store.Part{Name: part.Name, Data: s.executor.config.Box.Seal(s.label(key, part.Name), data)}
+		put[i] = store.Part{Name: part.Name, Data: s.executor.shut(s.label(key, part.Name), data)}
 	}
 	return store.Delta{Put: put, Delete: delta.Delete}
 }

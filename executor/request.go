@@ -93,28 +93,39 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 	begin.Input = e.seal(begin.Account, store.SealedInput, begin.ID, request.Input)
 	if begin.StateKey == "" {
 		begin.StateKey = ident.Random("key")
-	} else if same, err := e.prepare(ctx, request, &begin); err != nil || same {
-		return e.again(ctx, request, err)
 	}
-	paper, known, err := e.beginning(ctx, request, begin)
-	if err != nil {
-		return nil, err
+	for try := 0; ; try++ {
+		lease, known, err := e.create(ctx, request, &begin)
+		if err == nil {
+			e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known)
+			flight := e.launch(ctx, &store.Work{Lease: lease, Run: begun(begin, lease)}, atHand{dossier: known})
+			return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
+		}
+		if errors.Is(err, store.ErrExists) && try == maxTries {
+			err = fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
+		}
+		if !errors.Is(err, store.ErrExists) {
+			return nil, err
+		}
+		// Most state keys are new, so nobody looked before. There was a run of this one, or somebody was faster: with the same, or with something else?
+		if same, err := e.prepare(ctx, request, &begin); err != nil || same {
+			return e.again(ctx, request, err)
+		}
 	}
-	begin.Beside = paper.Beside
-	lease, err := e.store.Create(ctx, begin)
-	if errors.Is(err, store.ErrExists) { // somebody was faster; with the same, or with something else?
-		_, err = e.prepare(ctx, request, &begin)
-		return e.again(ctx, request, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known)
-	flight := e.launch(ctx, &store.Work{Lease: lease, Run: begun(begin, lease)}, known)
-	return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
 }
 
-// prepare looks whether a start was made before, and sees to it that it can be made if not.
+// create tries to begin a run. It returns store.ErrExists if that has to be prepared first.
+func (e *Executor) create(ctx context.Context, request Request, begin *store.NewRun) (store.Lease, *dossier, error) {
+	paper, known, err := e.beginning(ctx, request, *begin)
+	if err != nil {
+		return store.Lease{}, nil, err
+	}
+	begin.Beside = paper.Beside
+	lease, err := e.store.Create(ctx, *begin)
+	return lease, known, err
+}
+
+// prepare looks whether a start was made before, and sees to it that it can be made if not: whatever had the state key is over.
 func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same bool, err error) {
 	last, err := e.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
@@ -159,19 +170,20 @@ func begun(n store.NewRun, lease store.Lease) store.Run {
 }
 
 func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome, error) {
-	run, err := e.find(ctx, request.Account, request.StateKey)
+	l, err := e.look(ctx, request.Account, request.StateKey)
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := e.traceDecision(ctx, run, request)
-	receipt, err := e.decide(ctx, run, request)
+	ctx, end := e.traceDecision(ctx, l.Run, request)
+	receipt, err := e.decide(ctx, &l, request)
 	end(receipt, err)
+	run := l.Run
 	switch {
 	case errors.Is(err, errCounted): // the run waits for more people
-		if before, ok := errors.AsType[*countedError](err); ok && before.run != run.ID {
-			return failed(store.Run{ID: before.run}, "superseded", "another run took its state key"), nil
+		if before, ok := errors.AsType[*countedError](err); ok {
+			run.ID = before.run
 		}
-		return e.openOutcome(run.Account, run.ID, run.Outcome)
+		return e.restsAt(ctx, run)
 	case errors.Is(err, store.ErrReused):
 		return nil, ErrReused
 	case err != nil:
@@ -180,7 +192,19 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		err := e.refused(ctx, run, receipt)
 		return nil, errors.Join(err, e.logRefusal(ctx, run, request, err))
 	}
-	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, run, request, receipt)})
+	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
+}
+
+// restsAt is what a run came to when it rested last, as long as it has its state key.
+func (e *Executor) restsAt(ctx context.Context, run store.Run) (fermata.Outcome, error) {
+	now, err := e.find(ctx, run.Account, run.StateKey)
+	if err != nil {
+		return nil, err
+	}
+	if now.ID != run.ID {
+		return failed(run, "superseded", "another run took its state key"), nil
+	}
+	return e.openOutcome(now.Account, now.ID, now.Outcome)
 }
 
 func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Run, error) {

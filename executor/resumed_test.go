@@ -35,9 +35,9 @@ func (b *barred) stop(what string) {
 	}
 }
 
-func (b *barred) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
-	b.stop("Interrupts")
-	return b.Store.Interrupts(ctx, account, run)
+func (b *barred) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
+	b.stop("Standing")
+	return b.Store.Standing(ctx, account, stateKey, own)
 }
 
 func (b *barred) Amend(ctx context.Context, account string, beside store.Beside) error {
@@ -50,6 +50,16 @@ func (b *barred) Amend(ctx context.Context, account string, beside store.Beside)
 func (b *barred) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
 	b.stop("Decide")
 	return b.Store.Decide(ctx, decision)
+}
+
+func (b *barred) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	b.stop("Rest")
+	return b.Store.Rest(ctx, lease, rest)
+}
+
+func (b *barred) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	b.stop("Create")
+	return b.Store.Create(ctx, run)
 }
 
 // race is one word under one id at several replicas, before and after the end of its request.
@@ -112,7 +122,7 @@ func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 		{who: "mallory", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "", want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "", after: "", beforeGoes: true, want: string(executor.Forbidden)},
-		{who: "mallory", before: "Interrupts", after: "", byClock: true, want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "Standing", after: "", byClock: true, want: string(store.AlreadyDecided)},
 		{who: "bob", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "bob", before: "Amend", after: "", byClock: true, want: string(store.AlreadyDecided)},
 		{who: "bob", before: "", after: "", beforeGoes: true, byClock: true, want: "taken"},
@@ -151,7 +161,7 @@ func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
 			s := memory.NewRuns(nil)
 			asked := startAs(t, office(t, s, new(dropper), nil), "req").Interrupts[0].ID
 			r := &race{t: t, s: s, request: word(who, "drop-1", "r", asked, yes)}
-			asleep := bar(s, "Interrupts")
+			asleep := bar(s, "Standing")
 			r.says(asleep)
 			r.says(s)
 			r.ends(true)

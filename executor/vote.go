@@ -48,26 +48,30 @@ func (e *Executor) beginning(ctx context.Context, request Request, begin store.N
 
 // decide weighs what somebody says. If it settles what was asked it is recorded as the decision; if others have to agree first, it is
 // counted, and decide returns errCounted.
-func (e *Executor) decide(ctx context.Context, run store.Run, request Request) (store.Receipt, error) {
+func (e *Executor) decide(ctx context.Context, l *looked, request Request) (store.Receipt, error) {
 	for try := 0; ; try++ {
-		receipt, err := e.weigh(ctx, run, request)
+		receipt, err := e.weigh(ctx, l, request)
 		if !errors.Is(err, store.ErrStale) {
 			return receipt, err
 		}
 		if err := backOff(ctx, try); err != nil {
 			return receipt, err
 		}
+		if err := e.lookAgain(ctx, l); err != nil {
+			return receipt, err
+		}
 	}
 }
 
 // weigh is one try. It returns ErrStale if somebody else was faster.
-func (e *Executor) weigh(ctx context.Context, run store.Run, request Request) (store.Receipt, error) {
+func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store.Receipt, error) {
+	run := l.Run
 	decision := store.Decision{
 		Account: request.Account, Run: run.ID, ResumeID: request.ResumeID, Actor: request.Actor, Via: request.Via, Body: bodyDigest(request),
 	}
-	words, bad := e.words(ctx, run, request)
+	words, bad := e.words(ctx, l, request)
 	if bad == nil {
-		bad = e.ballot(ctx, run, request, words, &decision)
+		bad = e.ballot(ctx, l, request, words, &decision)
 	}
 	before, err := e.answeredBefore(ctx, decision)
 	if err != nil {
@@ -100,28 +104,25 @@ func (e *Executor) weigh(ctx context.Context, run store.Run, request Request) (s
 }
 
 // ballot puts words before the people's side. What settles a question becomes an answer of the decision.
-func (e *Executor) ballot(ctx context.Context, run store.Run, request Request, words []word, decision *store.Decision) error {
-	c := &filing{run: run, resume: request.ResumeID}
-	var err error
-	if c.now, err = e.store.Now(ctx); err != nil {
-		return err
-	}
+func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words []word, decision *store.Decision) error {
+	c := &filing{run: l.Run, now: l.At, resume: request.ResumeID}
 	for n := range words {
 		w := &words[n]
 		if !w.open {
 			decision.Answers = append(decision.Answers, w.Answer) // the store says what is the matter with it
 			continue
 		}
-		known, err := e.requestOf(ctx, run.Account, w.Interrupt)
+		known, err := l.requestOf(e, w.Interrupt)
 		if err != nil {
 			return err
 		}
 		if known == nil {
+			w.Data = e.seal(l.Run.Account, store.SealedAnswer, w.Interrupt, w.value)
 			decision.Answers = append(decision.Answers, w.Answer)
 			continue
 		}
 		if c.dossier.Salt == nil {
-			if c.dossier, err = e.dossierOf(ctx, run.Account, run.ID); err != nil {
+			if c.dossier, err = l.dossierOf(ctx, e); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,7 @@ func (e *Executor) seek() {
 			e.idle(e.config.Poll)
 			continue
 		}
-		e.execute(work, nil)
+		e.execute(work, atHand{})
 	}
 }
 

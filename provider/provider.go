@@ -138,6 +138,8 @@ type Completed struct {
 	Output       json.RawMessage
 	Usage        *fermata.Usage
 	FinishReason string
+	// Spent says that there is nothing in the run's state that is not in Output, too. Then the state is not kept.
+	Spent bool
 }
 
 // Waiting is a run that waits for people.

@@ -13,6 +13,10 @@ type Inbox interface {
 	// Question returns one interrupt, or ErrNotFound.
 	Question(ctx context.Context, account, id string) (Asked, error)
 
+	// Standing returns where the newest run of a state key stands, as it was at one moment, or ErrNotFound. own is a kind of papers whose ids are
+	// those of runs: that of the run comes along.
+	Standing(ctx context.Context, account, stateKey string, own PaperKind) (Standing, error)
+
 	// Pending counts the interrupts of an account that are open, but no further than to limit.
 	Pending(ctx context.Context, account string, limit int) (int, error)
 

@@ -84,7 +84,7 @@ type SealedWhat string
 const (
 	SealedRef     SealedWhat = "ref"     // the run's
 	SealedInput   SealedWhat = "input"   // the run's
-	SealedOutcome SealedWhat = "outcome" // the run's, also for the outcome of a resume
+	SealedOutcome SealedWhat = "outcome" // the run's, also for the outcome of a resume, where that is kept apart
 	SealedPart    SealedWhat = "part"    // the run's, with the name of the part
 	SealedData    SealedWhat = "data"    // the interrupt's
 	SealedAnswer  SealedWhat = "answer"  // the interrupt's

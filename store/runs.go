@@ -223,7 +223,7 @@ type Rest struct {
 	Open []NewInterrupt
 	// Applied are the ids of interrupts whose answers the provider has taken.
 	Applied []string
-	// Outcome, sealed by the caller, is kept with the run and with the resumes that were applied.
+	// Outcome, sealed by the caller, is kept for the run and for the resumes that were applied.
 	Outcome []byte
 	// State, if given, is the last save of the run's checkpoint.
 	State  *Save
@@ -234,6 +234,8 @@ type Rest struct {
 type Save struct {
 	Base  int64
 	Delta Delta
+	// Drop removes the checkpoint instead of changing it. Then Delta is empty.
+	Drop bool
 }
 
 // NewInterrupt is a question that becomes visible. Its id is unique in the account.

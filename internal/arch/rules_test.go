@@ -83,6 +83,7 @@ type need struct {
 // needs lists every third-party module outside of tests. Whoever imports Fermata gets these along with it.
 var needs = []need{
 	{"internal/...", "github.com/google/jsonschema-go", "the root package may need it, so what the root package is built from may too"},
+	{"internal/box", "github.com/klauspost/compress", "what is sealed cannot be made smaller any more, so it is before; the standard library has no zstd"},
 	{".", "github.com/google/jsonschema-go", "a kind derives the schemas of its question and its answer from Go types"},
 	{"graph", "github.com/google/jsonschema-go", "answers are checked against their kind before anything runs"},
 	{"gate", "github.com/google/jsonschema-go", "a gate's question and answer are kinds"},

@@ -4,6 +4,11 @@
 //	value:  version (1 byte) · key id (8 bytes) · nonce and ciphertext
 //
 // A value is bound to a label, which says where it belongs. Put somewhere else, it does not open.
+//
+// Version 1 is sealed as it is; Seal makes it. Version 2 was packed before, with zstd and the dictionary of this package; Pack makes it, where that is
+// smaller. The version is under the seal, too. Whoever can see packed values learns from their lengths not only how long the values are, but how
+// much they resemble themselves and the dictionary: somebody who can put words beside a secret, and measure again and again, could guess it bit by bit. So Pack
+// is for what stays in a database that few can read; what is handed out, as cookies are, is for Seal.
 package box
 
 import (
@@ -18,9 +23,10 @@ import (
 )
 
 const (
-	version = 1
-	idSize  = 8
-	keySize = 32
+	version       = 1
+	packedVersion = 2
+	idSize        = 8
+	keySize       = 32
 )
 
 var (
@@ -85,30 +91,55 @@ func New(current Key, older ...Key) (*Box, error) {
 	return b, nil
 }
 
-// Seal closes data under a label. Nil stays nil.
+// Seal closes data under a label, which is a text. Nil stays nil.
 func (b *Box) Seal(label string, data []byte) []byte {
 	if data == nil {
 		return nil
 	}
-	head := append([]byte{version}, b.current[:]...)
-	return b.ciphers[b.current].Seal(head, nil, data, []byte(label))
+	return b.seal(version, label, data)
 }
 
-// Open opens what Seal closed under the same label.
+// Pack closes data under a label as Seal does, and makes it smaller before if it can: see what that tells in the comment on the package.
+func (b *Box) Pack(label string, data []byte) []byte {
+	if packed, smaller := pack(data); smaller {
+		return b.seal(packedVersion, label, packed)
+	}
+	return b.Seal(label, data)
+}
+
+func (b *Box) seal(version byte, label string, data []byte) []byte {
+	head := make([]byte, 0, 1+idSize+b.ciphers[b.current].Overhead()+len(data))
+	head = append(append(head, version), b.current[:]...)
+	return b.ciphers[b.current].Seal(head, nil, data, bound(version, label))
+}
+
+// bound is what a value is bound to. For all versions but the first it begins with a byte that is in no text, and the version: so nothing that is sealed under one version opens
+// under another.
+func bound(as byte, label string) []byte {
+	if as == version {
+		return []byte(label)
+	}
+	return append([]byte{0xff, as}, label...)
+}
+
+// Open opens what Seal or Pack closed under the same label.
 func (b *Box) Open(label string, sealed []byte) ([]byte, error) {
 	if sealed == nil {
 		return nil, nil
 	}
-	if len(sealed) < 1+idSize || sealed[0] != version {
+	if len(sealed) < 1+idSize || sealed[0] != version && sealed[0] != packedVersion {
 		return nil, ErrSealed
 	}
 	aead := b.ciphers[[idSize]byte(sealed[1:1+idSize])]
 	if aead == nil {
 		return nil, ErrNoKey
 	}
-	data, err := aead.Open([]byte{}, nil, sealed[1+idSize:], []byte(label))
+	data, err := aead.Open([]byte{}, nil, sealed[1+idSize:], bound(sealed[0], label))
 	if err != nil {
 		return nil, ErrSealed
+	}
+	if sealed[0] == packedVersion {
+		return unpack(data)
 	}
 	return data, nil
 }

@@ -44,7 +44,10 @@ func OpenFile(path string) (*File, error) {
 // Seal closes data under a label. Nil stays nil.
 func (f *File) Seal(label string, data []byte) []byte { return f.fresh().Seal(label, data) }
 
-// Open opens what Seal closed under the same label, here or in another process.
+// Pack closes data under a label, and makes it smaller before; see [Box.Pack].
+func (f *File) Pack(label string, data []byte) []byte { return f.fresh().Pack(label, data) }
+
+// Open opens what Seal or Pack closed under the same label, here or in another process.
 func (f *File) Open(label string, sealed []byte) ([]byte, error) {
 	data, err := f.fresh().Open(label, sealed)
 	if errors.Is(err, ErrNoKey) { // somebody has a newer key

@@ -216,6 +216,12 @@ func (p *port) Question(ctx context.Context, account, id string) (store.Asked, e
 	return through(ctx, p, "Question", func(ctx context.Context) (store.Asked, error) { return p.inner.Question(ctx, account, id) })
 }
 
+func (p *port) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
+	return through(ctx, p, "Standing", func(ctx context.Context) (store.Standing, error) {
+		return p.inner.Standing(ctx, account, stateKey, own)
+	})
+}
+
 func (p *port) Pending(ctx context.Context, account string, limit int) (int, error) {
 	return through(ctx, p, "Pending", func(ctx context.Context) (int, error) { return p.inner.Pending(ctx, account, limit) })
 }

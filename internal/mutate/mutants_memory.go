@@ -58,6 +58,9 @@ var memoryMutants = []mutant{
 		if`, `if known := b.resumes[key]; known != nil && false {
 		if`),
 		"./store/memory", "TestStore/Runs/I3"},
+	{"I3", "the last outcome of a resume counts, not the first", "store/memory/book.go",
+		swap(`key.actor == i.By && resume.Outcome == nil {`, `key.actor == i.By {`),
+		"./store/memory", "TestStore/I3"},
 	{"I3", "a resume id is good for another decision", "store/memory/book.go",
 		swap(`if known.body != d.Body {`, `if false {`),
 		"./store/memory", "TestStore/Runs/I3"},

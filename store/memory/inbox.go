@@ -31,6 +31,31 @@ func (r *Runs) Question(ctx context.Context, account, id string) (store.Asked, e
 	})
 }
 
+// Standing returns where a run stands; see [store.Inbox].
+func (r *Runs) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
+	return do(ctx, r, func(b *book, now time.Time) (store.Standing, error) {
+		run := b.newest(account, stateKey)
+		if run == nil {
+			return store.Standing{}, store.ErrNotFound
+		}
+		s := store.Standing{Run: run.Run, At: now}
+		s.Run.Input, s.Run.Outcome = nil, nil
+		for _, i := range run.asked {
+			if i.State != store.Pending {
+				continue
+			}
+			s.Open = append(s.Open, *i)
+			if request := b.request(i); request != nil {
+				s.Papers = append(s.Papers, *request)
+			}
+		}
+		if kept := b.papers[paperKey{account, own, run.ID}]; kept != nil {
+			s.Papers = append(s.Papers, *kept)
+		}
+		return s, nil
+	})
+}
+
 // Pending counts the interrupts of an account that are open; see [store.Inbox].
 func (r *Runs) Pending(ctx context.Context, account string, limit int) (int, error) {
 	return do(ctx, r, func(b *book, _ time.Time) (int, error) {

@@ -98,11 +98,13 @@ func (r *Runs) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (st
 		return "", store.ErrKey
 	}
 	return do(ctx, r, func(b *book, now time.Time) (store.Status, error) {
-		if rest.State != nil && rest.State.Base != r.version(key) {
+		if rest.State != nil && (rest.State.Base != r.version(key) || rest.State.Drop && rest.State.Base == 0) {
 			return "", store.ErrFenced
 		}
 		status, err := b.rest(now, lease, rest)
-		if err == nil && rest.State != nil {
+		if err == nil && rest.State != nil && rest.State.Drop {
+			delete(r.runs, key)
+		} else if err == nil && rest.State != nil {
 			_, err = r.save(key, rest.State.Base, rest.State.Delta)
 		}
 		return status, err

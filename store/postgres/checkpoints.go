@@ -46,6 +46,9 @@ WHERE ` + thisCheckpoint + ` AND c.version = $3`
 	createRestingSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createParts + keepInHand
 	advanceRestingSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceParts + keepInHand
 
+	dropRestingSQL = `
+WITH checkpoint AS (DELETE FROM checkpoints AS c WHERE ` + thisCheckpoint + ` AND c.version = $3 AND ` + somethingInHand + ` RETURNING c.id)` + keepInHand
+
 	savedVersion = `
 SELECT version FROM checkpoint`
 

@@ -103,6 +103,13 @@ var forbidden = []forbiddenWrite{
 	{"second receipt", "resumes_pkey", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
 		VALUES ('acme', 'ann', '1', 'x', 'busy', 'expired', 'yes', now())`},
 	{"outcome that goes", "outcome of a resume stays", `UPDATE resumes SET outcome = NULL WHERE id = '0'`},
+	{"outcome that a receipt needs", "needs the outcome", `UPDATE runs SET outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'slept'`},
+	{"rest that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = 'second'`},
+	{"rest that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'second'`},
+	{"receipt that was applied before it was given", "by a later rest", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, rest)
+		VALUES ('acme', 'ann', 'new', 'x', 'busy', 'accepted', '', now(), 2)`},
+	{"receipt of another rest", "applied once", `UPDATE resumes SET rest = 3 WHERE id = 'slept'`},
+	{"refusal that was applied", "applied_if_accepted", `UPDATE resumes SET rest = 2 WHERE id = 'refused'`},
 	{"outcome of a refusal", "accepted_or_refused", `UPDATE resumes SET outcome = 'x' WHERE id = 'refused'`},
 	{"refusal in an acceptance", "accepted_or_refused", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
 		VALUES ('acme', 'ann', 'new', 'x', 'busy', 'accepted', 'yes', now())`},
@@ -204,14 +211,21 @@ func undecide(where string) string {
 func scene(t *testing.T, s *Store) {
 	t.Helper()
 	over := begin(t, s, "over")
-	rest(t, s, over, nil, "was", "late")
+	rest(t, s, over, nil, "was", "and", "late")
 	accepted(t, s, say("over", "0", store.Approve, "was"))
-	end := asking([]string{"was"}, "late")
+	rest(t, s, claim(t, s, "over"), []string{"was"}, "and", "late")
+	accepted(t, s, say("over", "last", store.Approve, "and"))
+	end := asking([]string{"and"}, "late")
 	end.Status = store.Completed
 	if _, err := s.Rest(t.Context(), claim(t, s, "over"), end); err != nil {
 		t.Fatal(err)
 	}
 	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
+	rest(t, s, begin(t, s, "slept"), nil, "before", "after")
+	accepted(t, s, say("slept", "slept", store.Approve, "before"))
+	rest(t, s, claim(t, s, "slept"), []string{"before"}, "after")
+	accepted(t, s, say("slept", "awake", store.Approve, "after"))
+	claim(t, s, "slept")
 	begin(t, s, "second")
 	busy := newRun("busy")
 	busy.Input = []byte("input")
@@ -348,6 +362,10 @@ func TestConstraints_TheDatabaseAllows(t *testing.T) {
 		"question that is asked again":         `UPDATE interrupts SET state = 'pending' WHERE id = 'gone'`,
 		"applied":                              `UPDATE interrupts SET applied = true WHERE id = 'yes'`,
 		"outcome":                              `UPDATE resumes SET outcome = 'x' WHERE id = '1'`,
+		"outcome that is handed over":          `UPDATE resumes SET outcome = 'x' WHERE id = 'slept'`,
+		"outcome that is sealed anew":          `UPDATE runs SET outcome = 'x' WHERE run = 'slept'`,
+		"receipt of the next rest":             `UPDATE resumes SET rest = 2 WHERE id = '1'`,
+		"rest that is counted":                 `UPDATE runs SET rests = rests + 1, outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'busy'`,
 		"refusal":                              `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ('acme', 'ann', 'new', 'x', 'busy', 'expired', 'yes', now())`,
 		"new run":                              run(`'acme', 'new', 'key-new', 1`),
 		"next generation":                      run(`'acme', 'new', 'key-over', 2`),

@@ -42,7 +42,7 @@ answer AS MATERIALIZED (
     SELECT $1, $3, $4, $5, $2, coalesce(refusal.result, 'accepted'), coalesce(refusal.interrupt, ''), clock.now
     FROM clock LEFT JOIN refusal ON true
     ON CONFLICT (key) DO NOTHING
-    RETURNING run, result, interrupt, created_at, outcome
+    RETURNING run, result, interrupt, created_at
 ), decided AS (
     UPDATE interrupts AS i SET state = 'decided', verdict = a.verdict, final = a.final, answer = a.data, decided_by = $3, via = $6,
            source = 'person', resume = $4, decided_at = p.created_at
@@ -58,7 +58,7 @@ answer AS MATERIALIZED (
     SELECT r.account, r.run, r.before + a.place, 'decided', a.interrupt, clock.now
     FROM changed AS r CROSS JOIN clock CROSS JOIN answer AS a WHERE a.counts ORDER BY a.place
 )
-SELECT ` + receiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
+SELECT ` + newReceiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
 
 	// wake makes a run ready that waits.
 	wake = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
@@ -128,11 +128,7 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
 	var made string
 	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d.Answers)...)...)
-	var decided []string
-	for _, a := range d.Answers {
-		decided = append(decided, a.Interrupt)
-	}
-	if err := t.beside(d.Account, d.Beside, decided...); err != nil {
+	if err := t.beside(d.Account, d.Beside); err != nil {
 		return store.Receipt{}, err
 	}
 	work := new(taken)

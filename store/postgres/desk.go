@@ -32,11 +32,11 @@ const (
 	changeIsMade = `set_config('fermata.made', 'on', true)`
 
 	// besideSQL writes what goes with a change that is made, besideRunSQL what goes with one of the run in hand.
-	besideSQL    = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) WHERE current_setting('fermata.made', true) = 'on'`
-	besideRunSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) WHERE ` + somethingInHand
-	amendSQL     = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	besideSQL    = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
+	besideRunSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE ` + somethingInHand
+	amendSQL     = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-	// staleState is the code by which write_beside refuses.
+	// staleState is the code by which write_beside refuses, and a decision without its request.
 	staleState = "FM001"
 
 	paperSQL = `
@@ -104,9 +104,9 @@ func (c count) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
-// beside adds what goes with a change that says so when it is made. decided are interrupts whose requests must be among it.
-func (t *turn) beside(account string, beside store.Beside, decided ...string) error {
-	return t.besideIf(besideSQL, account, beside, decided...)
+// beside adds what goes with a change that says so when it is made.
+func (t *turn) beside(account string, beside store.Beside) error {
+	return t.besideIf(besideSQL, account, beside)
 }
 
 // besideRun adds what goes with a change of the run in hand.
@@ -114,11 +114,11 @@ func (t *turn) besideRun(account string, beside store.Beside) error {
 	return t.besideIf(besideRunSQL, account, beside)
 }
 
-func (t *turn) besideIf(text, account string, beside store.Beside, decided ...string) error {
+func (t *turn) besideIf(text, account string, beside store.Beside) error {
 	if err := beside.Check(); err != nil {
 		return err
 	}
-	if len(beside.Papers) == 0 && len(beside.Audit) == 0 && len(decided) == 0 {
+	if len(beside.Papers) == 0 && len(beside.Audit) == 0 {
 		return nil
 	}
 	papers := slices.SortedFunc(slices.Values(beside.Papers), func(a, b store.PaperChange) int {
@@ -140,7 +140,7 @@ func (t *turn) besideIf(text, account string, beside store.Beside, decided ...st
 	if lines == nil {
 		lines = [][]byte{}
 	}
-	t.queue(text, account, bytesOf(decided), kinds, ids, runs, bases, bodies, facts, nexts, deadlines, lines)
+	t.queue(text, account, kinds, ids, runs, bases, bodies, facts, nexts, deadlines, lines)
 	return nil
 }
 

@@ -42,7 +42,7 @@ INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), '' FROM 
 INSERT INTO papers (account, kind, id, run, revision, next_at, created_at, updated_at)
 SELECT account, 'request', id, run, 1, now() + place * interval '1 s', now(), now() FROM interrupts;
 INSERT INTO audit (account, seq, raw) SELECT convert_to('account ' || n, 'UTF8'), 1, chain_link(0, chain_hash(NULL)) FROM generate_series(1, 1000) AS n;
-SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', array_agg('{"a":1}'::bytea)) FROM generate_series(1, 1000)`
+SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', array_agg('{"a":1}'::bytea)) FROM generate_series(1, 1000)`
 
 // byConstraints are the questions that foreign keys, triggers and functions ask.
 var byConstraints = map[string]string{
@@ -51,6 +51,7 @@ var byConstraints = map[string]string{
 	"question of a run":       `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
 	"resume without decision": `SELECT FROM interrupts WHERE $1 = resume_key FOR KEY SHARE`,
 	"decision of a resume":    `SELECT FROM resumes WHERE key = $1 FOR KEY SHARE`,
+	"outcome of a receipt":    `SELECT FROM resumes WHERE run_key = $1 AND rest = $2 AND outcome IS NULL`,
 	"approve without effects": `SELECT FROM effects WHERE $1 = interrupt_key AND $2 = approval FOR KEY SHARE`,
 	"effect of an approve":    `SELECT FROM interrupts WHERE key = $1 AND approval = $2 FOR KEY SHARE`,
 	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// applySQL notes that the provider has taken answers, and what came of them with the resumes that brought them. The first outcome of a
-	// resume stands.
+	// applySQL notes that the provider has taken answers, and with the resumes that brought them, if there is an outcome, that it is that of the rest which
+	// is about to be. The first one stands.
 	applySQL = `
 WITH applied AS (
     UPDATE interrupts AS i SET applied = true
@@ -19,10 +19,11 @@ WITH applied AS (
       AND i.account = $1 AND ` + ofTheRunInHand + ` AND i.state IS NOT DISTINCT FROM 'decided' AND i.applied IS NOT TRUE
     RETURNING i.resume_key
 )
-UPDATE resumes AS p SET outcome = $3 FROM (SELECT DISTINCT resume_key FROM applied) AS a
-WHERE p.key = a.resume_key AND p.account = $1 AND p.outcome IS NULL AND $3::bytea IS NOT NULL`
+UPDATE resumes AS p SET rest = r.rests + 1 FROM runs AS r CROSS JOIN (SELECT DISTINCT resume_key FROM applied) AS a
+WHERE $3 AND r.key = ` + inHand + ` AND r.account = $1 AND p.key = a.resume_key AND p.account = $1 AND p.rest IS NULL AND p.outcome IS NULL`
 
-	// restSQL makes visible what is asked, withdraws what is asked no longer, and gives the run back. What the run becomes is judged by
+	// restSQL makes visible what is asked, withdraws what is asked no longer, hands the last outcome to the resumes that came to it, and gives the run
+	// back. What the run becomes is judged by
 	// other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In the
 	// statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
 	//
@@ -57,8 +58,12 @@ asked AS (
                SELECT FROM interrupts WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state = 'decided') THEN 'ready'
            WHEN $2 = 'parked' AND NOT (` + anyEffect + `'started') OR ` + anyEffect + `'indeterminate')) THEN 'ready'
            ELSE $2 END AS status
+), handed AS (
+    UPDATE resumes AS p SET outcome = r.outcome FROM runs AS r
+    WHERE r.key = ` + inHand + ` AND r.account = $1 AND r.outcome IS NOT NULL
+      AND p.run_key = ` + inHand + ` AND p.account = $1 AND p.rest = r.rests AND p.outcome IS NULL
 ), changed AS (
-    UPDATE runs AS r SET status = settled.status, outcome = $3, attempts = 0, owner = NULL, lease_until = NULL, updated_at = clock.now,
+    UPDATE runs AS r SET status = settled.status, outcome = $3, rests = r.rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = clock.now,
            ready_no = CASE settled.status WHEN 'ready' THEN nextval('ready_numbers') ELSE r.ready_no END,
            events = r.events + settled.count, places = r.places + cardinality($4)
     FROM settled CROSS JOIN clock WHERE r.key = ` + inHand + ` AND r.account = $1
@@ -84,7 +89,7 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 		return "", err
 	}
 	if len(rest.Applied) > 0 {
-		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome)
+		t.queue(applySQL, lease.Account, bytesOf(rest.Applied), rest.Outcome != nil)
 	}
 	said := append([]any{lease.Account, rest.Status, rest.Outcome}, questionColumns(rest.Open, rest.Beside)...)
 	t.find(&rested, []any{(*string)(&status)}, restSQL, append(said, bytesOf(rest.Beside.Requests()))...)
@@ -104,7 +109,7 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 	return status, nil
 }
 
-// saveState adds the save of the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+// saveState adds the save of the state of a run that rests, or its end. Nobody but its owner can have changed it, so if somebody has, there is another owner.
 func (t *turn) saveState(lease store.Lease, state *store.Save) error {
 	if state == nil {
 		return nil
@@ -112,6 +117,10 @@ func (t *turn) saveState(lease store.Lease, state *store.Save) error {
 	key := store.Key{Account: lease.Account, Run: lease.Run}
 	if err := check(key, state.Delta); err != nil {
 		return err
+	}
+	if state.Drop {
+		t.queue(dropRestingSQL, key.Account, key.Run, state.Base)
+		return nil
 	}
 	text, values := saveStatement(createRestingSQL, advanceRestingSQL, key, *state)
 	t.queue(text, values...)

@@ -272,10 +272,11 @@ func TestStatements_NothingInHandNothingChanges(t *testing.T) {
 	for name, values := range map[string][]any{
 		cancelSQL: {[]byte("acme"), "cancelled", [][]byte{}}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},
 		restSQL:  append(append([]any{[]byte("acme"), "completed", []byte("x")}, open...), [][]byte{}),
-		applySQL: {[]byte("acme"), bytesOf([]string{"yes", "no"}), []byte("x")}, expireSQL: {[]byte("acme"), []byte("due"), []byte("clock"), nil},
+		applySQL: {[]byte("acme"), bytesOf([]string{"yes", "no"}), true}, expireSQL: {[]byte("acme"), []byte("due"), []byte("clock"), nil},
 		allowSQL: {[]byte("acme"), []byte("new"), []byte("d"), id, id, id, id}, beginSQL: {[]byte("acme"), []byte("yes"), 9, []byte("action-yes"), id, false},
 		endSQL:         {[]byte("acme"), []byte("yes"), 1, "failed", id, id},
 		createOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}}, advanceOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}, 0, [][]byte{}},
+		dropRestingSQL:   {[]byte("acme"), id, 1},
 		forgetEffectsSQL: {[]byte("acme")}, forgetInterruptsSQL: {[]byte("acme")}, forgetResumesSQL: {[]byte("acme")},
 		forgetEventsSQL: {[]byte("acme")}, forgetPapersSQL: {[]byte("acme")}, forgetCheckpointSQL: {[]byte("acme")}, forgetRunSQL: {[]byte("acme")},
 	} {

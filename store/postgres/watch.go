@@ -31,6 +31,10 @@ const (
 	// maxPayload is what PostgreSQL takes in one notification.
 	maxPayload = 7999
 
+	// notifyPause is for how long a NOTIFY is followed by none: each is a transaction, and whoever waits for a hint looks by himself about as often.
+	// A hint after a while of silence goes out at once.
+	notifyPause = 10 * time.Millisecond
+
 	// notifyTimeout is for one NOTIFY, and for the last one when the Store is closed.
 	notifyTimeout = 2 * time.Second
 
@@ -40,7 +44,8 @@ const (
 	minBackoff, maxBackoff = 50 * time.Millisecond, 5 * time.Second
 )
 
-const notifySQL = `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload`
+// notifySQL does not wait for the disk: what is hinted at has been there, and a hint may be lost.
+const notifySQL = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) FROM unnest($2::text[]) AS payload`
 
 // hints tells watchers, here and elsewhere, that something happened. It never waits for one.
 type hints struct {
@@ -169,20 +174,22 @@ func (s *Store) notifyAlways() {
 		select {
 		case <-h.more:
 		case <-h.life.Done():
-			s.notify(h.take()) // what else can be done is to lose them
-			return
 		}
-		if s.notify(h.take()) == nil {
+		last := h.life.Err() != nil
+		err := s.notify(h.take())
+		switch {
+		case last: // what else can be done is to lose them
+			return
+		case err == nil:
 			wait = minBackoff
-			continue
+			sleep(h.life, notifyPause)
+		default:
+			h.mu.Lock()
+			h.add(store.Key{}) // nobody will know any more which they were
+			h.mu.Unlock()
+			sleep(h.life, wait)
+			wait = min(2*wait, maxBackoff)
 		}
-		h.mu.Lock()
-		h.add(store.Key{}) // nobody will know any more which they were
-		h.mu.Unlock()
-		if !sleep(h.life, wait) {
-			return
-		}
-		wait = min(2*wait, maxBackoff)
 	}
 }
 

@@ -35,7 +35,8 @@ ON CONFLICT (account, run, name) DO UPDATE SET data = excluded.data`
 	dropSQL = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
 
 	// removeSQL takes the parts along by the foreign key's cascade.
-	removeSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
+	removeSQL    = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
+	dropStateSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2 AND version = ?3`
 )
 
 // maxPart is SQLite's own limit. The driver hands lengths on as 32 bits, so it is checked before they get there.

@@ -43,6 +43,15 @@ func effectDest(e *store.Effect) []any {
 	}
 }
 
+// receiptColumns are what receiptDest takes; s is the table. The outcome of a resume is that of the rest which applied it: with the run as long as there
+// was no other, with the resume since.
+const receiptColumns = `s.run, s.result, s.interrupt, s.created_at, coalesce(s.outcome,
+       (SELECT outcome FROM runs AS r WHERE r.account = s.account AND r.run = s.run AND r.rests = s.rest))`
+
+func receiptDest(r *store.Receipt) []any {
+	return []any{&r.Run, &r.Result, &r.Interrupt, moment{&r.At}, sealed{&r.Outcome}}
+}
+
 // nullable takes NULL as the zero value.
 type nullable[T any] struct{ to *T }
 

@@ -100,7 +100,16 @@ var forbidden = []refused{
 	{"changed body", "cannot change", `UPDATE resumes SET body = b'other' WHERE id = b'1'`},
 	{"replaced receipt", "was answered", `INSERT OR REPLACE INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
 		VALUES (b'acme', b'ann', b'1', b'x', b'busy', 'expired', b'yes', 0)`},
-	{"second outcome", "cannot change", `UPDATE resumes SET outcome = b'another' WHERE id = b'0'`},
+	{"second outcome", "cannot change", `UPDATE resumes SET outcome = b'another' WHERE id = b'done'`},
+	{"outcome of another rest", "that of its rest", `UPDATE resumes SET outcome = b'another' WHERE id = b'slept'`},
+	{"outcome that a receipt needs", "needs the outcome", `UPDATE runs SET outcome = b'another' WHERE run = b'slept'`},
+	{"rest that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = b'second'`},
+	{"rest that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'second'`},
+	{"receipt that was applied before it was given", "by a later rest", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, rest)
+		VALUES (b'acme', b'ann', b'new', b'x', b'busy', 'accepted', b'', 0, 2)`},
+	{"receipt of an earlier rest", "by the next rest", `UPDATE resumes SET rest = 1 WHERE id = b'1'`},
+	{"receipt of another rest", "by the next rest", `UPDATE resumes SET rest = 3 WHERE id = b'slept'`},
+	{"refusal that was applied", "CHECK", `UPDATE resumes SET rest = 2 WHERE id = b'refused'`},
 	{"outcome of a refusal", "outcome_of_accepted", `UPDATE resumes SET outcome = b'x' WHERE id = b'refused'`},
 
 	// I16 and the states of a run.
@@ -163,7 +172,7 @@ func inHex(text string) string {
 }
 
 // scene is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
-// what Ann approved; asleep waits; over was cancelled after one decision was applied; second has an owner and no questions; done is
+// what Ann approved; asleep waits; slept waits again, after one decision was applied; over was cancelled after one decision was applied; second has an owner and no questions; done is
 // over, and has something sealed everywhere.
 func scene(t *testing.T) *Store {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
@@ -177,6 +186,9 @@ func scene(t *testing.T) *Store {
 	}
 	done(t, s)
 	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
+	rest(t, s, begin(t, s, "slept"), nil, "before", "after")
+	accepted(t, s, say("slept", "slept", store.Approve, "before"))
+	rest(t, s, claim(t, s, "slept"), []string{"before"}, "after")
 	begin(t, s, "second")
 	rest(t, s, begin(t, s, "busy"), nil, "yes", "no", "open", "due", "gone", "held")
 	accepted(t, s, say("busy", "1", store.Approve, "yes"))
@@ -223,7 +235,12 @@ func done(t *testing.T, s *Store) {
 	_, _, err = s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "told", Number: 3, Digest: "action-told"})
 	must(err)
 	must(s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "told", Number: 3, State: store.Succeeded, Receipt: []byte("receipt")}))
-	_, err = s.Rest(t.Context(), lease, store.Rest{Status: store.Completed, Applied: []string{"told"}, Outcome: []byte("outcome")})
+	told := asking([]string{"told"}, "more")
+	told.Outcome = []byte("outcome")
+	_, err = s.Rest(t.Context(), lease, told)
+	must(err)
+	accepted(t, s, say("done", "last", store.Approve, "more"))
+	_, err = s.Rest(t.Context(), claim(t, s, "done"), store.Rest{Status: store.Completed, Applied: []string{"more"}, Outcome: []byte("the last outcome")})
 	must(err)
 	_, err = s.Once(t.Context(), "name", []byte("value"))
 	must(err)
@@ -323,6 +340,9 @@ func TestConstraints_TheDatabaseAllows(t *testing.T) {
 		"question that is asked again":         `UPDATE interrupts SET state = 'pending' WHERE id = b'gone'`,
 		"applied":                              `UPDATE interrupts SET applied = 1 WHERE id = b'yes'`,
 		"outcome":                              `UPDATE resumes SET outcome = b'x' WHERE id = b'1'`,
+		"outcome that is handed over":          `UPDATE resumes SET outcome = (SELECT outcome FROM runs WHERE run = b'slept') WHERE id = b'slept'`,
+		"receipt of the next rest":             `UPDATE resumes SET rest = 2 WHERE id = b'1'`,
+		"rest that is counted":                 `UPDATE runs SET rests = rests + 1, outcome = b'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"new run":                              run(`b'acme', b'new', b'key-new', 1`),
 		"next generation":                      run(`b'acme', b'new', b'key-over', 2`),
 		"run that is given back":               `UPDATE runs SET status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,

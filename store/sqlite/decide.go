@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	resumeSQL = `SELECT body, run, result, interrupt, created_at, outcome FROM resumes WHERE account = ?1 AND actor = ?2 AND id = ?3`
+	resumeSQL = `SELECT s.body, ` + receiptColumns + ` FROM resumes AS s WHERE s.account = ?1 AND s.actor = ?2 AND s.id = ?3`
 
 	// refusalSQL says why an answer cannot be taken, or 'accepted'; without a row there is no such interrupt in this run. The
 	// order of the reasons is the port's.
@@ -126,7 +126,7 @@ func (t turn) judge(ctx context.Context, d store.Decision) (store.Receipt, error
 // resume returns the receipt of a resume id and the digest of what was said.
 func (t turn) resume(ctx context.Context, account, actor, id string) (receipt store.Receipt, body string, known bool, err error) {
 	receipt.Replayed = true
-	dest := []any{&body, &receipt.Run, &receipt.Result, &receipt.Interrupt, moment{&receipt.At}, sealed{&receipt.Outcome}}
+	dest := append([]any{&body}, receiptDest(&receipt)...)
 	known, err = t.find(ctx, dest, resumeSQL, account, actor, id)
 	return receipt, body, known, err
 }

@@ -21,7 +21,7 @@ FROM runs INDEXED BY runs_over WHERE ` + over + ` AND updated_at < ?1 ORDER BY u
 	statusSQL = `SELECT status FROM runs WHERE account = ?1 AND run = ?2`
 
 	resumesOfSQL = `
-SELECT actor, id, body, run, result, interrupt, created_at, outcome FROM resumes INDEXED BY resumes_of_run WHERE account = ?1 AND run = ?2`
+SELECT s.actor, s.id, s.body, ` + receiptColumns + ` FROM resumes AS s INDEXED BY resumes_of_run WHERE s.account = ?1 AND s.run = ?2`
 
 	// ofRun are the interrupts of a run, through which its effects are found.
 	ofRun = `(SELECT id FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?2)`
@@ -110,7 +110,7 @@ func (t turn) history(ctx context.Context, account, run string) (h store.History
 }
 
 func scanResume(row scanner) (r store.Resume, err error) {
-	err = row.Scan(&r.Actor, &r.ID, &r.Body, &r.Receipt.Run, &r.Receipt.Result, &r.Receipt.Interrupt, moment{&r.Receipt.At}, sealed{&r.Receipt.Outcome})
+	err = row.Scan(append([]any{&r.Actor, &r.ID, &r.Body}, receiptDest(&r.Receipt)...)...)
 	return r, err
 }
 

@@ -352,7 +352,7 @@ func cancelStep(run string, as store.Status) powerStep {
 // portReads are the methods of the port that write nothing. Fenced only returns what saves.
 var portReads = []string{
 	"Asked", "AuditAccounts", "AuditHead", "AuditLines", "Credential", "Credentials", "Due", "Events", "Feed", "Fenced", "Finished", "Get", "History",
-	"Interrupts", "List", "Load", "Now", "Paper", "Papers", "Pending", "Question", "Resumed", "Size", "Waits", "Watch",
+	"Interrupts", "List", "Load", "Now", "Paper", "Papers", "Pending", "Question", "Resumed", "Size", "Standing", "Waits", "Watch",
 }
 
 // Whoever adds a method to the port that writes adds it to a life, or nobody knows what a power loss does to it.

@@ -14,8 +14,15 @@ UPDATE interrupts SET applied = 1
 WHERE account = ?1 AND id = ?2 AND run = ?3 AND state = 'decided' AND applied = 0
 RETURNING decided_by, resume`
 
-	setOutcomeSQL = `
-UPDATE resumes SET outcome = ?4 WHERE account = ?1 AND actor = ?2 AND id = ?3 AND outcome IS NULL`
+	// setRestSQL notes that the rest that is about to be applied a resume. The first one stands.
+	setRestSQL = `
+UPDATE resumes SET rest = 1 + (SELECT rests FROM runs WHERE account = ?1 AND run = ?4)
+WHERE account = ?1 AND actor = ?2 AND id = ?3 AND rest IS NULL AND outcome IS NULL`
+
+	// handOverSQL gives the outcome of the last rest to the resumes that it applied.
+	handOverSQL = `
+UPDATE resumes INDEXED BY resumes_of_run SET outcome = (SELECT outcome FROM runs WHERE account = ?1 AND run = ?2)
+WHERE account = ?1 AND run = ?2 AND outcome IS NULL AND rest = (SELECT rests FROM runs WHERE account = ?1 AND run = ?2)`
 
 	// openSQL lists what a rest can withdraw, or ask again.
 	openSQL = `
@@ -38,7 +45,7 @@ SELECT 1 FROM interrupts INDEXED BY interrupts_unapplied
 WHERE account = ?1 AND run = ?2 AND applied = 0 AND state = 'decided' LIMIT 1`
 
 	restSQL = `
-UPDATE runs SET status = ?3, outcome = ?4, attempts = 0, owner = NULL, lease_until = NULL, updated_at = ?5,
+UPDATE runs SET status = ?3, outcome = ?4, rests = rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = ?5,
        ready_no = CASE ?3 WHEN 'ready' THEN ` + nextReadyNo + ` ELSE ready_no END
 WHERE account = ?1 AND run = ?2`
 
@@ -67,6 +74,9 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 	if err := t.saveState(ctx, lease, rest.State); err != nil {
 		return "", err
 	}
+	if _, err := t.exec(ctx, handOverSQL, lease.Account, lease.Run); err != nil {
+		return "", err
+	}
 	for _, id := range rest.Applied {
 		if err := t.apply(ctx, lease, id, rest.Outcome); err != nil {
 			return "", err
@@ -88,10 +98,17 @@ func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (sto
 	return status, t.beside(ctx, lease.Account, rest.Beside)
 }
 
-// saveState saves the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+// saveState saves or drops the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
 func (t turn) saveState(ctx context.Context, lease store.Lease, state *store.Save) error {
 	if state == nil {
 		return nil
+	}
+	if state.Drop {
+		dropped, err := t.exec(ctx, dropStateSQL, lease.Account, lease.Run, state.Base)
+		if err == nil && dropped == 0 {
+			err = store.ErrFenced
+		}
+		return err
 	}
 	err := t.save(ctx, store.Key{Account: lease.Account, Run: lease.Run}, state.Base, state.Delta)
 	if errors.Is(err, store.ErrStale) {
@@ -119,14 +136,14 @@ func (t turn) awake(ctx context.Context, lease store.Lease, status store.Status)
 	return status, err
 }
 
-// apply notes that the provider has taken an answer, and what came of it with the resume that brought it.
+// apply notes that the provider has taken an answer, and with the resume that brought it that the outcome is what came of it.
 func (t turn) apply(ctx context.Context, lease store.Lease, id string, outcome []byte) error {
 	var actor, resume string
 	applied, err := t.find(ctx, []any{&actor, zero(&resume)}, applySQL, lease.Account, id, lease.Run)
 	if err != nil || !applied || outcome == nil {
 		return err
 	}
-	_, err = t.exec(ctx, setOutcomeSQL, lease.Account, actor, resume, outcome)
+	_, err = t.exec(ctx, setRestSQL, lease.Account, actor, resume, lease.Run)
 	return err
 }
 

@@ -233,6 +233,36 @@ func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 	}
 }
 
+// Receipts that have their outcomes from before they were kept once keep them.
+func TestOpen_OutcomesOfEarlierReceipts(t *testing.T) {
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	then := raw(t, path)
+	then.SetMaxOpenConns(1)
+	if err := migrate(t.Context(), then, steps[:4]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := then.ExecContext(t.Context(), inHex(run(`b'acme', b'r', b'key', 1`)+`;
+INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, outcome) VALUES
+    (b'acme', b'ann', b'first', b'', b'r', 'accepted', b'', 0, b'the first outcome'), (b'acme', b'ann', b'last', b'', b'r', 'accepted', b'', 0, b'the last outcome'),
+    (b'acme', b'ann', b'none', b'', b'r', 'accepted', b'', 0, NULL);
+UPDATE runs SET outcome = b'the last outcome' WHERE run = b'r'`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := then.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, path)
+	for id, want := range map[string]string{"first": "the first outcome", "last": "the last outcome", "none": ""} {
+		if receipt, err := s.Resumed(t.Context(), "acme", "ann", id); err != nil || string(receipt.Outcome) != want {
+			t.Errorf("resume %s came to %q, %v; want %q", id, receipt.Outcome, err, want)
+		}
+	}
+}
+
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
 func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	released := []string{
@@ -240,6 +270,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"6e0399d1ae732a4b42cda5b05f2c42be2240e4402956d70c0c8c28ce316ca400",
 		"4ef4d9b52747ce5015c6f5e1d1c6fe5e8337bb5767583243a8c7a7cc20ffe3bb",
 		"72531ff7647237f90522de8e3dec5651ec4e9db87826c5c8f44e2e424b6a6e89",
+		"e248fcc7e9c55129d738827ee8bc242004dedf2578baf8223941afe8de8f27b8",
 	}
 	steps, err := migrations()
 	if err != nil {

@@ -17,17 +17,17 @@ var (
 	readerSQL = []string{
 		loadSQL,
 		newestRunSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL, listSQL, listByStatusSQL,
-		resumeSQL, interruptsSQL, dueSQL,
+		resumeSQL, interruptsSQL, standingSQL, pendingSQL, dueSQL,
 		eventsSQL, feedSQL, lastEventSQL,
 		finishedSQL, runSQL, resumesOfSQL, effectsOfSQL, onceSQL,
 		pendingAskedSQL, askedSQL, questionSQL, countPendingSQL, waitsSQL, credentialSQL, credentialsOfSQL,
 		paperSQL, papersSQL, papersOfKindSQL, papersOfSQL, duePapersSQL, auditHeadSQL, auditAccountsSQL, auditLinesSQL,
 	}
 	writerSQL = []string{
-		createSQL, advanceSQL, putSQL, dropSQL, removeSQL,
+		createSQL, advanceSQL, putSQL, dropSQL, removeSQL, dropStateSQL,
 		newestRunSQL, runExistsSQL, createRunSQL, matureSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL, takeRunSQL, undoneSQL,
 		ownedSQL, renewSQL, setRefSQL, releaseSQL, parkSQL, wakeSQL, aliveRunSQL, retrySQL, cancelRunSQL,
-		applySQL, setOutcomeSQL, openSQL, setStateSQL, askerSQL, askSQL, anyUndoneSQL, restSQL,
+		applySQL, setRestSQL, handOverSQL, openSQL, setStateSQL, askerSQL, askSQL, anyUndoneSQL, restSQL,
 		resumeSQL, refusalSQL, recordSQL, decideSQL, dueSQL, expireSQL,
 		effectSQL, deciderSQL, allowSQL, beginSQL, endSQL, inDoubtSQL,
 		noteSQL,

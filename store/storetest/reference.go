@@ -113,6 +113,9 @@ func (m *twins) compare() {
 	for _, account := range modelAccounts {
 		for _, key := range modelKeys {
 			both(m, "Get", func(s store.Store) (store.Run, error) { return s.Get(m.Context(), account, key) })
+			both(m, "Standing", func(s store.Store) (store.Standing, error) {
+				return s.Standing(m.Context(), account, key, ofTheRun)
+			})
 		}
 		both(m, "List", func(s store.Store) ([]store.Run, error) { return s.List(m.Context(), account, store.Filter{}) })
 		m.compareFeeds(account)

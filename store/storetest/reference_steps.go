@@ -83,6 +83,9 @@ func (m *twins) rest() {
 	}
 	if pick(m, "state", false, true) {
 		rest.State = &store.Save{Base: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
+		if pick(m, "drop", false, false, true) {
+			rest.State.Delta, rest.State.Drop = store.Delta{}, true
+		}
 	}
 	rest.Beside = m.beside(lease.Account, lease.Run, requests...)
 	both(m, "Rest", func(s store.Store) (store.Status, error) { return s.Rest(m.Context(), lease, rest) })
@@ -271,7 +274,7 @@ func (m *twins) reseal() {
 		for after := ""; ; {
 			if after, err = s.Reseal(m.Context(), after, limit, reseal); after == "" || err != nil {
 				slices.Sort(seen)
-				return seen, err
+				return slices.Compact(seen), err // an outcome may be kept with the run alone, or also with its resumes
 			}
 		}
 	})

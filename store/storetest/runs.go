@@ -39,6 +39,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
 		{"Rest_SavesTheStateWithIt", testRestSaves},
 		{"I16_RestOnAnotherStateChangesNothing", testRestSavesNothing},
+		{"Rest_DropsTheStateWithTheRun", testRestDrops},
 		{"I1_OneVerdictPerInterrupt", testOneVerdict},
 		{"I1_OneOfManyDecidersWins", testManyDeciders},
 		{"I2_AnAcceptedDecisionReachesTheNextOwner", testDecisionReaches},

@@ -41,6 +41,39 @@ func testRestSaves(t *testing.T, d *desk) {
 	}
 }
 
+// testRestDrops ends the state with the run. Nothing goes if the run's state is not the one that was seen, or if there is another owner.
+func testRestDrops(t *testing.T, d *desk) {
+	lease := d.begin("r")
+	key := store.Key{Account: "acme", Run: "r"}
+	drop := func(lease store.Lease, base int64) error {
+		_, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Completed, Outcome: []byte("o"), State: &store.Save{Base: base, Drop: true}})
+		return err
+	}
+	d.wants(drop(lease, 0), store.ErrFenced) // there is none
+	for base, data := range []string{"1", "2"} {
+		_, err := d.runs.Fenced(lease).Save(d.ctx(), key, int64(base), parts{"a": data, "b": data}.delta())
+		d.must(err)
+	}
+	for _, base := range []int64{0, 1, 3} {
+		d.wants(drop(lease, base), store.ErrFenced)
+	}
+	d.wants(drop(store.Lease{Account: "acme", Run: "r", Fence: lease.Fence + 1}, 2), store.ErrFenced)
+	if version, saved := d.state("r"); version != 2 || len(saved) != 2 {
+		t.Errorf("something went: version %d, %q", version, saved)
+	}
+	d.is("r", store.Running)
+	other := d.begin("other")
+	_, err := d.runs.Fenced(other).Save(d.ctx(), store.Key{Account: "acme", Run: "other"}, 0, parts{"a": "1"}.delta())
+	d.must(err)
+	d.must(drop(lease, 2))
+	d.is("r", store.Completed)
+	_, err = d.runs.Fenced(other).Load(d.ctx(), key)
+	d.wants(err, store.ErrNotFound)
+	if version, saved := d.state("other"); version != 1 || len(saved) != 1 {
+		t.Errorf("another's went: version %d, %q", version, saved)
+	}
+}
+
 func testRestSavesNothing(t *testing.T, d *desk) {
 	lease := d.begin("r")
 	key := store.Key{Account: "acme", Run: "r"}

@@ -38,7 +38,6 @@ func anew(s store.Sealed) ([]byte, error) { return append([]byte("anew: "), s.Da
 func whatLifeSeals(id string) []string {
 	return []string{
 		"acme ref " + id + ": ref", "acme input " + id + ": in", "acme outcome " + id + ": outcome of " + id,
-		"acme outcome " + id + ": outcome of " + id, // of the resume
 		"acme part " + id + " state: state of " + id,
 		"acme data " + id + "-allowed: what is allowed", "acme data " + id + "-1: data of " + id + "-1", "acme data " + id + "-2: data of " + id + "-2",
 		"acme answer " + id + "-1: yes",
@@ -62,7 +61,7 @@ func (h *house) sealed(limit int) (lines []string) {
 		return nil, nil
 	})
 	slices.Sort(lines)
-	return lines
+	return slices.Compact(lines) // the outcome of a resume may be kept with it, or with the run
 }
 
 func testReseal(t *testing.T, h *house) {
@@ -138,7 +137,7 @@ func testResealPages(t *testing.T, h *house) {
 			}
 			after = next
 		}
-		if slices.Sort(got); !slices.Equal(got, want) {
+		if slices.Sort(got); !slices.Equal(slices.Compact(got), want) {
 			t.Errorf("pages of %d have\n%q, not\n%q", limit, got, want)
 		}
 	}

@@ -37,6 +37,9 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 
 		{"Asked_TheOldestFirstInPages", testAsked},
 		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
+		{"Standing_TheRunWhatItAsksAndItsPapers", testStanding},
+		{"Standing_OfTheNewestRunAlone", testStandingNewest},
+		{"I8_StandingIsOfOneAccount", testI8Standing},
 		{"Waits_AreCountedByKindInAllAccounts", testWaits},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
 		{"Credentials_ThoseThatAreOverAreForgotten", testForgetCredentials},
@@ -70,6 +73,9 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Size_SaysHowMuchThereIs", testSize},
 		{"Vacuum_ChangesNothing", testVacuum},
 
+		{"I3_AResumeKeepsItsOutcomeWhateverComesLater", testResumeOutcomes},
+		{"I3_TheFirstOutcomeOfAResumeStands", testResumeOutcomeOnce},
+		{"I3_TheSameAgainGetsTheSameOutcome", testResumeOutcomeReplay},
 		{"Reseal_EverySealedValueOnce", testReseal},
 		{"Reseal_InPages", testResealPages},
 		{"Reseal_NilKeepsAndAnErrorEndsIt", testResealKeeps},

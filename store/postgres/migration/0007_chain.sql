@@ -34,28 +34,24 @@ END $$;
 
 CREATE TRIGGER audit_in_order AFTER INSERT ON audit FOR EACH ROW EXECUTE FUNCTION line_is_next();
 
--- write_beside writes what goes with a change: papers, by their revision, and then lines of the log. decided are interrupts whose requests must be
--- among the papers. What is stale ends the transaction with the code FM001.
+DROP FUNCTION write_beside;
+
+-- write_beside writes what goes with a change: papers, by their revision, and then lines of the log. What is stale ends the transaction with the code
+-- FM001; so does a decision without its request, when the transaction commits (request_was_changed).
 --
 -- Nobody waits for another in a circle: all have the run first, then its interrupts, then papers in the order of their names, and the lock of
 -- the log last. Whoever comes without a run in hand takes those of the papers, unless there is but one row to wait for.
 --
 -- Conditions on a state are said in words that lead to no index: as long as the server has not counted what is pending it would rather look through
 -- all of that.
-CREATE OR REPLACE FUNCTION write_beside(for_account bytea, decided bytea[], kinds bytea[], ids bytea[], run_ids bytea[], bases bigint[], bodies bytea[], all_facts text[],
-                                        nexts timestamptz[], deadlines timestamptz[], lines bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION write_beside(for_account bytea, kinds bytea[], ids bytea[], run_ids bytea[], bases bigint[], bodies bytea[], all_facts text[],
+                             nexts timestamptz[], deadlines timestamptz[], lines bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     at     timestamptz;
     number bigint;
     last   bytea;
     line   bytea;
 BEGIN
-    IF cardinality(decided) > 0 AND EXISTS (
-        SELECT FROM unnest(decided) AS d (id)
-        JOIN papers AS p ON p.key = sha256(sha256(for_account) || sha256('request'::bytea) || sha256(d.id))
-        WHERE NOT EXISTS (SELECT FROM unnest(kinds, ids) AS c (kind, id) WHERE c.kind = 'request' AND c.id = d.id)) THEN
-        RAISE EXCEPTION 'a request is not changed' USING ERRCODE = 'FM001';
-    END IF;
     IF coalesce(current_setting('fermata.run', true), '') = '' AND (cardinality(ids) > 1 OR num_nonnulls(VARIADIC deadlines) > 0) THEN
         PERFORM FROM runs WHERE key = ANY (ARRAY(
             SELECT p.run_key FROM unnest(kinds, ids) AS c (kind, id) JOIN papers AS p ON p.key = sha256(sha256(for_account) || sha256(c.kind) || sha256(c.id))

@@ -36,4 +36,4 @@ INSERT INTO papers (account, kind, id, run, revision, body, facts, next_at, crea
     ('acme', 'request', 'open', 'demo-1', 1, 'sealed', '{"rule": "r"}', '2026-11-15 12:00:00+00', '2026-11-15 11:00:00+00', '2026-11-15 11:00:00+00'),
     ('acme', 'grant', '\x00ff', '', 1, NULL, NULL, NULL, '2026-11-15 11:00:00+00', '2026-11-15 11:00:00+00');
 UPDATE papers SET revision = revision + 1, body = 'sealed anew' WHERE id = 'open';
-SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{"{\"type\":\"asked\"}"}');
+SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{"{\"type\":\"asked\"}"}');

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,22 +140,36 @@ func noted(paper store.Paper, became delivery, next time.Time) (store.PaperChang
 
 // told notes that a notice was told, together with its request: a deadline may count from there.
 func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery) error {
-	for try := 0; ; try++ {
-		change, err := noted(*paper, became, time.Time{})
+	resolve := allClear(notice, "")
+	for try, late := 0, false; ; try++ {
+		beside, err := e.reached(paper.Account, notice, resolve)
 		if err != nil {
 			return err
 		}
-		beside, err := e.reached(paper.Account, notice)
-		if err != nil {
-			return err
+		if !late {
+			change, err := noted(*paper, became, time.Time{})
+			if err != nil {
+				return err
+			}
+			beside.Papers = append(beside.Papers, change)
 		}
-		beside.Papers = append(beside.Papers, change)
+		if len(beside.Papers) == 0 {
+			return nil
+		}
 		if err = e.store.Amend(e.life, paper.Account, beside); !errors.Is(err, store.ErrStale) {
 			return err
 		}
-		// Somebody did something with the request; or the lease was over, and another process has told it, too.
-		if now, err := e.store.Paper(e.life, paper.Account, paper.Kind, paper.ID); err != nil || now.Revision != paper.Revision {
+		// Somebody did something with the request; or the lease was over, and another process has the notice.
+		now, err := e.store.Paper(e.life, paper.Account, paper.Kind, paper.ID)
+		if err != nil {
 			return err
+		}
+		if now.Revision != paper.Revision {
+			if became.Result != told || notice.Kind != desk.Page {
+				return nil // what was told twice does no harm
+			}
+			// This process slept with the page in its hands. The other one may have found the request over, and told the all-clear before the page.
+			late, resolve = true, allClear(notice, fmt.Sprintf("-%d", became.Tries))
 		}
 		if err := backOff(e.life, try); err != nil {
 			return err
@@ -162,8 +177,8 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery)
 	}
 }
 
-// reached says in the request whom a notice has reached.
-func (e *Executor) reached(account string, notice desk.Notice) (store.Beside, error) {
+// reached says in the request whom a notice has reached. resolve goes after a page of a request that is over.
+func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.Notice) (store.Beside, error) {
 	if !invites(notice) {
 		return store.Beside{}, nil
 	}
@@ -188,7 +203,7 @@ func (e *Executor) reached(account string, notice desk.Notice) (store.Beside, er
 		return store.Beside{}, err
 	}
 	if known.State != desk.Open {
-		err := e.allClear(c, notice, known.revision)
+		err := e.post(c, resolve, known.revision)
 		return c.Beside, err
 	}
 	request := known.Request
@@ -208,12 +223,13 @@ func (e *Executor) reached(account string, notice desk.Notice) (store.Beside, er
 	return c.Beside, err
 }
 
-// allClear goes after a page that was under way when its request ended: the one that came with the end may have been there before it.
-func (e *Executor) allClear(c *filing, page desk.Notice, revision int64) error {
+// allClear is what goes after a page that was under way when its request ended: the one that came with the end may have been there before it. It is nothing
+// for other notices. Those of one page have different names.
+func allClear(page desk.Notice, name string) []desk.Notice {
 	if page.Kind != desk.Page {
 		return nil
 	}
 	after := page
-	after.Key, after.Kind, after.Severity, after.Step, after.About = page.Key+"/resolve", desk.Resolve, "", 0, desk.WasDecided
-	return e.post(c, []desk.Notice{after}, revision)
+	after.Key, after.Kind, after.Severity, after.Step, after.About = page.Key+"/resolve"+name, desk.Resolve, "", 0, desk.WasDecided
+	return []desk.Notice{after}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -247,4 +248,38 @@ func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
 	if page.Incident == "" || clear[0].Incident != page.Incident || clear[1].Incident != page.Incident || clear[0].Key == clear[1].Key {
 		t.Errorf("%+v\n%+v", page, clear)
 	}
+}
+
+// A process that sleeps with a page in its hands may wake up when another one has given it up for dead, found the request over, and told the all-clear.
+func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		var asleep atomic.Bool
+		ch := &channel{fail: func(n desk.Notice) error {
+			if n.Kind == desk.Page && asleep.CompareAndSwap(false, true) {
+				time.Sleep(3 * time.Minute) // longer than the notice is left to it
+			}
+			return nil
+		}}
+		change := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+		e := new(dropper).executor(t, s, change)
+		startDrop(t, e)
+		e.Start()
+		time.Sleep(10 * time.Second)
+		if !asleep.Load() {
+			t.Fatal("nobody is paged")
+		}
+		other := new(dropper).executor(t, s, change)
+		other.Start()
+		completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
+		time.Sleep(2 * time.Minute)
+		if pages, clear := ch.of(desk.Page), ch.of(desk.Resolve); len(pages) != 0 || len(clear) != 2 {
+			t.Fatalf("before it wakes up there are the pages %+v and the all-clears %+v", pages, clear)
+		}
+		time.Sleep(2 * time.Minute)
+		pages, clear := ch.of(desk.Page), ch.of(desk.Resolve)
+		if len(pages) != 1 || len(clear) != 3 || clear[2].Incident != pages[0].Incident || clear[2].Key == clear[1].Key {
+			t.Errorf("pages %+v, all-clears %+v", pages, clear)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -140,6 +141,9 @@ func sameJSON(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
+// afterPage is how the key of an all-clear that goes after a page ends: with the try, if it came late, and the revision that it found.
+var afterPage = regexp.MustCompile(`/resolve(-\d+)?@\d+$`)
+
 // pages: whoever was paged gets one all-clear when it is over, and one more for each page that was under way then; nobody else gets one.
 func (d *docket) pages(complain complain) {
 	var paged []string
@@ -156,8 +160,7 @@ func (d *docket) pages(complain complain) {
 			continue
 		}
 		targets := d.doc.Place.Paged
-		page, ofPage, _ := strings.Cut(n.Key, "/resolve@") // and then the revision that it found
-		if late, known := pages[page]; known && ofPage != "" {
+		if late, known := pages[afterPage.ReplaceAllString(n.Key, "")]; known {
 			targets = late.Targets
 		} else {
 			resolved++

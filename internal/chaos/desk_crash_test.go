@@ -94,6 +94,9 @@ func least(cycles int) int { return 1 + cycles/10 }
 // dead, so the notices can be let go of. It returns the life that tells them.
 func (w *world) tellTheRest(s store.Store) int64 {
 	w.t.Helper()
+	if !w.sink.still(settlePatience) { // the minute is longer than anybody takes to be told; without it, that has to be waited for
+		w.t.Errorf("the dead are still telling after %s", settlePatience)
+	}
 	left := w.letGo(s)
 	w.t.Logf("%6.1fs  %d notices were in the hands of the dead", w.now().Seconds(), left)
 	l := w.fleet.boot(0)

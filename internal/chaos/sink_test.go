@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +49,7 @@ type sink struct {
 	called func(life int64)      // told of each call before anything is done
 	heard  func(life int64)      // told of each notice that was told
 	pause  func(d time.Duration) // time.Sleep
+	open   atomic.Int64          // connections
 
 	mu    sync.Mutex
 	calls int
@@ -63,9 +66,28 @@ func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", s.serve)
 	mux.HandleFunc("POST "+noticePath, s.hear)
-	s.server = httptest.NewServer(mux)
+	s.server = httptest.NewUnstartedServer(mux)
+	s.server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			s.open.Add(-1)
+		}
+	}
+	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
+}
+
+// still waits until nothing is under way any more: what the dead came with is done all the same, and it may take a while. All must be dead.
+func (s *sink) still(atMost time.Duration) bool {
+	for deadline := time.Now().Add(atMost); s.open.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *sink) serve(w http.ResponseWriter, r *http.Request) {

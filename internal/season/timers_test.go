@@ -2,8 +2,8 @@ package season
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -199,11 +199,13 @@ func (s *season) ends(a *ask, notices []told) (paged bool) {
 	return paged
 }
 
+// afterPage is how the key of an all-clear that goes after a page ends: with the try, if it came late, and the revision that it found.
+var afterPage = regexp.MustCompile(`/resolve(-\d+)?@\d+$`)
+
 // underWay is the page that an all-clear goes after; "" for the one that comes with the end.
 func underWay(key string) string {
-	page, _, ofPage := strings.Cut(key, "/resolve@") // and then the revision that it found
-	if !ofPage {
-		return ""
+	if page := afterPage.ReplaceAllString(key, ""); page != key {
+		return page
 	}
-	return page
+	return ""
 }

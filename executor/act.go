@@ -89,7 +89,7 @@ func (e *Executor) end(ctx context.Context, run store.Run, actor string, as stor
 	for try := 0; ; try++ {
 		beside, err := e.ending(ctx, run, actor, as)
 		if err == nil {
-			_, err = e.store.Cancel(ctx, run.Account, run.StateKey, as, beside)
+			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
 		if !errors.Is(err, store.ErrStale) {
 			return err

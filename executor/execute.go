@@ -64,7 +64,7 @@ func (e *Executor) begins(work func()) bool {
 func (e *Executor) follow(ctx context.Context, l *looked, request Request, receipt store.Receipt) *flight {
 	switch {
 	case receipt.Work != nil:
-		return e.launch(ctx, receipt.Work, atHand{state: l.stateFor(receipt.Work)})
+		return e.launch(ctx, receipt.Work, atHand{dossier: l.dossier, state: l.stateFor(receipt.Work)})
 	case receipt.Replayed:
 		return e.claim(ctx, l.Run, request)
 	}

@@ -108,8 +108,12 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 			return nil, err
 		}
 		// Most state keys are new, so nobody looked before. There was a run of this one, or somebody was faster: with the same, or with something else?
-		if same, err := e.prepare(ctx, request, &begin); err != nil || same {
-			return e.again(ctx, request, err)
+		same, err := e.prepare(ctx, request, &begin)
+		if err != nil {
+			return nil, err
+		}
+		if same != "" { // it is answered with how far its run has come
+			return e.await(ctx, request, target{run: same, stateKey: begin.StateKey})
 		}
 	}
 }
@@ -125,40 +129,29 @@ func (e *Executor) create(ctx context.Context, request Request, begin *store.New
 	return lease, known, err
 }
 
-// prepare looks whether a start was made before, and sees to it that it can be made if not: whatever had the state key is over.
-func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same bool, err error) {
+// prepare looks whether a start was made before, and returns its run; if not, it sees to it that it can be made: whatever had the state key is over.
+func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same string, err error) {
 	last, err := e.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return false, nil
+	case errors.Is(err, store.ErrNotFound): // or it was forgotten meanwhile
+		begin.After = 0
+		return "", nil
 	case err != nil:
-		return false, err
+		return "", err
 	}
 	begin.After = last.Generation
 	switch {
 	case last.InputDigest == begin.InputDigest:
-		return true, nil
+		return last.ID, nil
 	case !last.Status.Alive() && !request.Once:
-		return false, nil
+		return "", nil
 	case !request.Supersede || request.Once:
-		return false, fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
+		return "", fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
 	}
 	if err = e.end(ctx, last, request.Actor, store.Superseded); errors.Is(err, store.ErrNotFound) {
-		return false, nil // it ended by itself
+		return "", nil // it ended by itself
 	}
-	return false, err
-}
-
-// again answers a start that was made before: with how far its run has come.
-func (e *Executor) again(ctx context.Context, request Request, err error) (fermata.Outcome, error) {
-	if err != nil {
-		return nil, err
-	}
-	run, err := e.find(ctx, request.Account, request.StateKey)
-	if err != nil {
-		return nil, err
-	}
-	return e.await(ctx, request, target{run: run.ID, stateKey: run.StateKey})
+	return "", err
 }
 
 // begun is a run as its creator knows it.

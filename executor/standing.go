@@ -13,7 +13,8 @@ import (
 // looked is a run as somebody found it who wants to decide on what it asks. It is advice: the decision's own transaction says whether it still holds.
 type looked struct {
 	store.Standing
-	state *glimpse
+	state   *glimpse
+	dossier *dossier // once somebody wanted it
 }
 
 // look finds the run of a request, and all that has to be known of it to weigh what somebody says, in one read.
@@ -25,7 +26,8 @@ func (e *Executor) look(ctx context.Context, account, stateKey string) (looked, 
 	if err != nil {
 		return looked{}, err
 	}
-	return looked{stands, &glimpse{sealedState: e.stateOf(), key: store.Key{Account: stands.Run.Account, Run: stands.Run.ID}}}, nil
+	key := store.Key{Account: stands.Run.Account, Run: stands.Run.ID}
+	return looked{Standing: stands, state: &glimpse{sealedState: e.stateOf(), key: key}}, nil
 }
 
 // lookAgain looks once more at the same run. One that has lost its state key is over, and asks nothing any more.
@@ -51,19 +53,20 @@ func (l *looked) requestOf(e *Executor, interrupt string) (*requested, error) {
 	return e.readRequest(*paper)
 }
 
-// dossierOf returns what is known of the run.
-func (l *looked) dossierOf(ctx context.Context, e *Executor) (dossier, error) {
+// dossierOf returns what is known of the run. It is not remembered by that for others: the run may be forgotten by now, and its salt with it.
+func (l *looked) dossierOf(ctx context.Context, e *Executor) (d dossier, err error) {
 	key := store.Key{Account: l.Run.Account, Run: l.Run.ID}
-	if d, known := e.dossiers.get(key); known {
-		return d, nil
-	}
+	d, known := e.dossiers.get(key)
 	paper := l.Paper(dossierPaper, l.Run.ID)
-	if paper == nil {
-		return e.dossierOf(ctx, key.Account, key.Run)
+	switch {
+	case known:
+	case paper == nil:
+		d, err = e.dossierOf(ctx, key.Account, key.Run)
+	default:
+		d, err = e.openDossier(*paper)
 	}
-	d, err := e.openDossier(*paper)
 	if err == nil {
-		e.dossiers.put(key, d)
+		l.dossier = &d
 	}
 	return d, err
 }

@@ -126,7 +126,7 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	if err != nil {
 		return err
 	}
-	_, err = e.store.Cancel(ctx, account, asked.StateKey, store.Cancelled, c.Beside)
+	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, c.Beside)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
 	}

@@ -70,6 +70,13 @@ var executorMutants = []mutant{
 	{"I3", "a start that is repeated starts another run", "executor/request.go",
 		swap(`case last.InputDigest == begin.InputDigest:`, `case false:`),
 		"./executor", "TestStart"},
+	{"I17", "a state key is in use because of a run that was forgotten", "executor/request.go",
+		swap(`begin.After = 0`, ``),
+		"./executor", "TestStart_WhatHad"},
+	{"I7", "whoever looked at a run remembers its salt", "executor/standing.go",
+		swap(`l.dossier = &d`, `l.dossier = &d
+		e.dossiers.put(key, d)`),
+		"./executor", "TestI7_TheSalt"},
 	{"I3", "another decision under the same resume id counts as the same", "executor/request.go",
 		swap(`}{r.StateKey, r.Value, r.Targets})`, `}{})`),
 		"./executor", "TestI3"},

@@ -23,6 +23,17 @@ var sqliteMutants = []mutant{
 	{"I3", "the last outcome of a resume counts, not the first", "store/sqlite/rest.go",
 		swap(`AND id = ?3 AND rest IS NULL AND outcome IS NULL`, `AND id = ?3`),
 		"./store/sqlite", "TestI3_TheFirstOutcome"},
+	{"I3", "a change of keys leaves behind what is handed to a resume meanwhile", "store/sqlite/reseal.go",
+		swap(`place.vault < len(vaults) && len(batch) == 0; place`, `place.vault < len(vaults) && len(batch) < limit; place`,
+			`batch, err = list(`, `some, err := list(`, `v.read, append(key, limit)...)
+		if err != nil {
+			return nil, err
+		}`, `v.read, append(key, limit-len(batch))...)
+		if err != nil {
+			return nil, err
+		}
+		batch = append(batch, some...)`),
+		"./store/sqlite", "TestStore/I3_Reseal"},
 	{"I2", "a decision does not wake a run that waits", "store/sqlite/decide.go",
 		swap(`if err := t.wake(ctx, d.Account, d.Run, store.Waiting); err != nil {`, `if err := ctx.Err(); err != nil {`),
 		"./store/sqlite", "TestStore/Runs/I2"},
@@ -96,6 +107,12 @@ var postgresMutants = []mutant{
 	{"I3", "a resume has the outcome of a later rest", "store/postgres/columns.go",
 		swap(` AND r.rests = p.rest))`, `))`),
 		"./store/postgres", "TestStore/I3"},
+	{"I3", "a change of keys leaves behind what is handed to a resume meanwhile", "store/postgres/reseal.go",
+		swap(`if len(values) > 0 {`, `if false {`),
+		"./store/postgres", "TestStore/I3_Reseal"},
+	{"I1", "whoever ends a run ends the one that took its state key", "store/postgres/runs.go",
+		swap(`"cancel a run in", lockAliveRunSQL, account, run,`, `"cancel a run in", lockAliveSQL, account, "key-"+run,`),
+		"./store/postgres", "TestStore/Runs/Create"},
 	{"I3", "a rest takes the outcome from the resumes before it", "store/postgres/rest.go",
 		swap(`AND p.rest = r.rests AND p.outcome IS NULL`, `AND p.rest = -r.rests AND p.outcome IS NULL`),
 		"./store/postgres", "TestStore/I3"},

@@ -370,8 +370,8 @@ func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt
 	return expired, nil
 }
 
-func (b *book) cancel(now time.Time, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
-	run := b.newest(account, stateKey)
+func (b *book) cancel(now time.Time, account, id string, as store.Status, beside store.Beside) (store.Run, error) {
+	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
 	}

@@ -274,7 +274,7 @@ func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
 		}
 	}
 	r.pause(func() {
-		if _, err := r.slow.Cancel(t.Context(), "acme", "key-r", store.Cancelled, store.Beside{}); err != nil {
+		if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Cancelled, store.Beside{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -322,7 +322,7 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 			lease := claim(t, r.fast, "r")
 			r.between(
 				func() {
-					if _, err := r.slow.Cancel(t.Context(), "acme", "key-r", store.Superseded, store.Beside{}); err != nil {
+					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
 						t.Error(err)
 					}
 				},
@@ -366,7 +366,7 @@ func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
 	begin(t, r.fast, "r")
 	r.between(
 		func() {
-			if _, err := r.slow.Cancel(t.Context(), "acme", "key-r", store.Superseded, store.Beside{}); err != nil {
+			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
 				t.Error(err)
 			}
 		},

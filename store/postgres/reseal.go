@@ -100,7 +100,8 @@ func (s *Store) Reseal(ctx context.Context, after string, limit int, reseal func
 	return next, nil
 }
 
-// sealedBehind returns values behind a place, and the cursor behind them, or "" at the end.
+// sealedBehind returns values behind a place, and the cursor behind them, or "" at the end. They are of one column: a rest hands the outcome of a run to
+// resumes, so those are not read before what is to become of the runs' is written.
 func (s *Store) sealedBehind(ctx context.Context, at sealedPlace, limit int) (values []sealedValue, next string, err error) {
 	for budget := resealBudget; len(values) < limit && budget > 0 && at.column < len(sealedColumns); {
 		var t turn
@@ -117,6 +118,9 @@ func (s *Store) sealedBehind(ctx context.Context, at sealedPlace, limit int) (va
 		}
 		if len(chunk) < wanted {
 			at = sealedPlace{column: at.column + 1, key: []byte{}}
+			if len(values) > 0 {
+				break
+			}
 		}
 	}
 	if at.column == len(sealedColumns) {

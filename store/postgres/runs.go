@@ -150,21 +150,21 @@ func page(limit, otherwise int) int {
 
 // Retry makes a parked run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", account, stateKey, store.Beside{}, retrySQL, account)
+	return s.changeAlive(ctx, "retry a run in", lockAliveSQL, account, stateKey, store.Beside{}, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
-	return s.changeAlive(ctx, "cancel a run in", account, stateKey, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
 }
 
-// changeAlive changes the run of a state key that is alive, and returns it.
+// changeAlive changes a run that is alive, and returns it. lock is how it is found: by its state key, or by its id.
 func (s *Store) changeAlive(
-	ctx context.Context, op, account, stateKey string, beside store.Beside, text string, values ...any,
+	ctx context.Context, op, lock, account, name string, beside store.Beside, text string, values ...any,
 ) (run store.Run, err error) {
 	var t turn
 	locked, changed := false, false
-	t.lock(&locked, lockAliveSQL, account, stateKey)
+	t.lock(&locked, lock, account, name)
 	t.find(&changed, runDest(&run), text, values...)
 	if err := t.besideRun(account, beside); err != nil {
 		return store.Run{}, err

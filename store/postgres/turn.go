@@ -61,6 +61,9 @@ WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $
 
 	lockAliveSQL = `
 WITH locked AS (SELECT key FROM runs WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE)` + lockedHere
+
+	lockAliveRunSQL = `
+WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE)` + lockedHere
 )
 
 // maxBatch keeps what is sent at once well below the gigabyte that PostgreSQL takes in one message and can hold in one value.

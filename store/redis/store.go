@@ -65,13 +65,20 @@ func (s *Store) Fenced(lease store.Lease) store.Checkpoints {
 	return fenced // New has seen another type; without an index there is only the store behind
 }
 
-// Rest gives a run back in the store behind, see [store.Runs], and then tells Redis of the state that was saved with it.
+// Rest gives a run back in the store behind, see [store.Runs], and then tells Redis of the state that was saved with it, or went.
 func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
 	status, err := s.Store.Rest(ctx, lease, rest)
-	if err == nil && rest.State != nil {
-		s.front.cache.put(ctx, s.front.cache.turn(store.Key{Account: lease.Account, Run: lease.Run}), rest.State.Delta)
+	if err != nil || rest.State == nil {
+		return status, err
 	}
-	return status, err
+	cache := s.front.cache
+	turn := cache.turn(store.Key{Account: lease.Account, Run: lease.Run})
+	if rest.State.Drop {
+		cache.drop(ctx, turn)
+	} else {
+		cache.put(ctx, turn, rest.State.Delta)
+	}
+	return status, nil
 }
 
 // Forget deletes a run from the store behind, see [store.Keeping], and then its checkpoint from Redis.

@@ -146,6 +146,10 @@ func TestDelete_AndForgetLeaveNothingInRedis(t *testing.T) {
 			}
 			return s.Forget(t.Context(), key.Account, key.Run)
 		},
+		"Rest that drops it": func(lease store.Lease, key store.Key) error {
+			_, err := s.Rest(t.Context(), lease, store.Rest{Status: store.Completed, State: &store.Save{Base: 1, Drop: true}})
+			return err
+		},
 	} {
 		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: name, StateKey: name, Owner: "a", Lease: time.Hour})
 		if err != nil {

@@ -181,7 +181,7 @@ func scene(t *testing.T) *Store {
 	accepted(t, s, say("over", "0", store.Approve, "was"))
 	over = claim(t, s, "over")
 	rest(t, s, over, []string{"was"}, "late")
-	if _, err := s.Cancel(t.Context(), "acme", "key-over", store.Cancelled, store.Beside{}); err != nil {
+	if _, err := s.Cancel(t.Context(), "acme", "over", store.Cancelled, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	done(t, s)

@@ -203,7 +203,7 @@ func keptLife(run string) []powerStep {
 			forgotten, err := b.ForgetCredentials(ctx, run+"/key", time.Now().Add(time.Hour), 1)
 			return strconv.Itoa(forgotten), err
 		}, "0"},
-		{"Reseal", func(ctx context.Context, b *powerBook) (string, error) { return b.Reseal(ctx, "", 0, resealOnce(run)) }, same},
+		{"Reseal", func(ctx context.Context, b *powerBook) (string, error) { return "", resealAll(ctx, b, resealOnce(run)) }, same},
 		doStep("Delete", same, func(ctx context.Context, b *powerBook) error {
 			return b.Delete(ctx, store.Key{Account: "acme", Run: run})
 		}),
@@ -241,7 +241,7 @@ func deskLife(run string) []powerStep {
 		beginStep(run, 2, effect),
 		doStep("End", same, func(ctx context.Context, b *powerBook) error { return b.End(ctx, end) }),
 		{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
-			ended, err := b.Cancel(ctx, "acme", "key-"+run, store.Cancelled, recording("cancelled", run))
+			ended, err := b.Cancel(ctx, "acme", run, store.Cancelled, recording("cancelled", run))
 			return string(ended.Status), err
 		}, store.ErrNotFound.Error()},
 		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
@@ -260,6 +260,16 @@ func resealOnce(name string) func(store.Sealed) ([]byte, error) {
 			return nil, nil
 		}
 		return append(bytes.Clone(value.Data), "anew"...), nil
+	}
+}
+
+func resealAll(ctx context.Context, b *powerBook, fn func(store.Sealed) ([]byte, error)) error {
+	for after := ""; ; {
+		next, err := b.Reseal(ctx, after, 0, fn)
+		if err != nil || next == "" {
+			return err
+		}
+		after = next
 	}
 }
 
@@ -344,7 +354,7 @@ func endStep(ask string, state store.EffectState) powerStep {
 
 func cancelStep(run string, as store.Status) powerStep {
 	return powerStep{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
-		ended, err := b.Cancel(ctx, "acme", "key-"+run, as, store.Beside{})
+		ended, err := b.Cancel(ctx, "acme", run, as, store.Beside{})
 		return string(ended.Status), err
 	}, store.ErrNotFound.Error()}
 }

@@ -75,8 +75,7 @@ func (s *Store) Reseal(ctx context.Context, after string, limit int, reseal func
 	if err != nil {
 		return "", err
 	}
-	limit = page(limit, 1000)
-	batch, err := s.look().sealedBehind(ctx, place, limit)
+	batch, err := s.look().sealedBehind(ctx, place, page(limit, 1000))
 	if err != nil {
 		return "", s.fail(ctx, op, err)
 	}
@@ -94,15 +93,16 @@ func (s *Store) Reseal(ctx context.Context, after string, limit int, reseal func
 			return "", err
 		}
 	}
-	if len(batch) < limit {
+	if len(batch) == 0 {
 		return "", nil
 	}
 	return batch[len(batch)-1].place.String(), nil
 }
 
-// sealedBehind returns the next values.
+// sealedBehind returns the next values. They are of one vault: a rest hands the outcome of a run to resumes, so those are not read before what is to
+// become of the runs' is written.
 func (t turn) sealedBehind(ctx context.Context, place resealPlace, limit int) (batch []keptValue, err error) {
-	for ; place.vault < len(vaults) && len(batch) < limit; place = (resealPlace{vault: place.vault + 1}) {
+	for ; place.vault < len(vaults) && len(batch) == 0; place = (resealPlace{vault: place.vault + 1}) {
 		v := vaults[place.vault]
 		key := place.key
 		if key == nil {
@@ -111,11 +111,10 @@ func (t turn) sealedBehind(ctx context.Context, place resealPlace, limit int) (b
 				key[n] = 0 // which is before all bytes
 			}
 		}
-		some, err := list(ctx, t, func(row scanner) (keptValue, error) { return v.scan(row, place.vault) }, v.read, append(key, limit-len(batch))...)
+		batch, err = list(ctx, t, func(row scanner) (keptValue, error) { return v.scan(row, place.vault) }, v.read, append(key, limit)...)
 		if err != nil {
 			return nil, err
 		}
-		batch = append(batch, some...)
 	}
 	return batch, nil
 }

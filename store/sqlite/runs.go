@@ -128,17 +128,20 @@ func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (store.Run, error) {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, stateKey, as, beside) })
+	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, run, as, beside) })
 }
 
-func (t turn) cancel(ctx context.Context, account, stateKey string, as store.Status, beside store.Beside) (run store.Run, err error) {
-	id, err := t.aliveRun(ctx, account, stateKey)
-	if err != nil {
+func (t turn) cancel(ctx context.Context, account, id string, as store.Status, beside store.Beside) (run store.Run, err error) {
+	var status store.Status
+	if _, err := t.find(ctx, []any{&status}, statusSQL, account, id); err != nil {
 		return store.Run{}, err
+	}
+	if !status.Alive() {
+		return store.Run{}, store.ErrNotFound
 	}
 	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil, beside.Requests()); err != nil {
 		return store.Run{}, err

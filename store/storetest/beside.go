@@ -60,7 +60,7 @@ func testWithdrawnWithItsRequest(t *testing.T, h *house) {
 	h.wants(err, store.ErrStale)
 	rest.Beside = with("rested", request("i1", 1, "withdrawn"))
 	h.rest(lease, rest)
-	_, err = h.store.Cancel(h.ctx(), "acme", "key-r", store.Cancelled, with("cancelled", request("i2", 1, "cancelled")))
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, with("cancelled", request("i2", 1, "cancelled")))
 	h.must(err)
 	var got []string
 	for _, p := range h.history("acme", "r").Papers {

@@ -191,7 +191,7 @@ func (m *twins) cancel() {
 		run.ID = m.run(account)
 	}
 	beside := m.beside(account, run.ID, m.interrupt(run.ID))
-	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, key, as, beside) })
+	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, run.ID, as, beside) })
 }
 
 func (m *twins) renew() {

@@ -239,7 +239,7 @@ func testCreateRun(t *testing.T, d *desk) {
 
 func testGenerations(t *testing.T, d *desk) {
 	d.waiting("r", "i")
-	_, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Superseded, store.Beside{})
+	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, store.Beside{})
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"
@@ -251,10 +251,12 @@ func testGenerations(t *testing.T, d *desk) {
 	next.After = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, store.Beside{}) // whoever wants to end the old one does not end the new one
+	d.wants(err, store.ErrNotFound)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)
-	if run.ID != "r2" || run.Generation != 2 {
-		t.Errorf("the newest run is %s of generation %d", run.ID, run.Generation)
+	if run.ID != "r2" || run.Generation != 2 || run.Status != store.Running {
+		t.Errorf("the newest run is %s of generation %d, and %s", run.ID, run.Generation, run.Status)
 	}
 	d.gets(approve("r", "1", "i"), store.Gone)
 }

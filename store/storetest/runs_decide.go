@@ -316,7 +316,7 @@ func testCancelRun(t *testing.T, d *desk) {
 	d.waiting("r", "i1", "i2")
 	d.gets(approve("r", "1", "i1"), store.Accepted)
 	lease := d.claimed("w", "r").Lease
-	run, err := d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled, store.Beside{})
+	run, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
 	d.must(err)
 	if run.Status != store.Cancelled || run.Fence <= lease.Fence {
 		t.Errorf("cancelled: %+v", run)
@@ -327,7 +327,7 @@ func testCancelRun(t *testing.T, d *desk) {
 	if work := d.claim("w"); work != nil {
 		t.Errorf("claimed %+v, which is over", work)
 	}
-	_, err = d.runs.Cancel(d.ctx(), "acme", "key-r", store.Cancelled, store.Beside{})
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
 	d.wants(err, store.ErrNotFound)
 }
 
@@ -338,7 +338,7 @@ func testRunAccounts(t *testing.T, d *desk) {
 	d.gets(foreign, store.Unknown)
 	_, err := d.runs.Get(d.ctx(), "other", "key-r")
 	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Cancel(d.ctx(), "other", "key-r", store.Cancelled, store.Beside{})
+	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, store.Beside{})
 	d.wants(err, store.ErrNotFound)
 	list, err := d.runs.Interrupts(d.ctx(), "other", "r")
 	if err != nil || len(list) > 0 {

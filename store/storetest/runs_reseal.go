@@ -167,14 +167,22 @@ func testResealChanged(t *testing.T, h *house) {
 	key := store.Key{Account: "acme", Run: "r"}
 	mustSave(t, h.store, key, 0, parts{"changed": "old", "gone": "old", "kept": "old"}.delta())
 	h.life("forgotten")
-	changed := false
+	done := make(map[store.SealedWhat]bool)
+	first := func(what store.SealedWhat, s store.Sealed) bool { // a value of the run that is handed out
+		is := !done[what] && (what == "" || s.What == what && s.ID == "r")
+		done[what] = done[what] || is
+		return is
+	}
 	h.reseal(1000, func(s store.Sealed) ([]byte, error) {
-		if !changed {
-			changed = true
+		if first("", s) {
 			h.must(h.store.SetRef(h.ctx(), lease, []byte("changed")))
-			mustSave(t, h.store, key, 1, parts{"changed": "changed"}.delta("gone"))
-			h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("changed")})
 			h.must(h.store.Forget(h.ctx(), "acme", "forgotten"))
+		}
+		if first(store.SealedOutcome, s) {
+			h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("changed")})
+		}
+		if first(store.SealedPart, s) {
+			mustSave(t, h.store, key, 1, parts{"changed": "changed"}.delta("gone"))
 		}
 		return anew(s)
 	})
@@ -188,6 +196,27 @@ func testResealChanged(t *testing.T, h *house) {
 		t.Errorf("the resume has %q, %v", receipt.Outcome, err)
 	}
 	h.gone("forgotten")
+}
+
+// testResealHandsOver has a run come to its next rest between the moment in which its outcome is handed out and that in which the new one would be kept: the
+// old one is with the resume then, and must not be left there under the old key.
+func testResealHandsOver(t *testing.T, h *house) {
+	h.waiting("r", "i1", "i2")
+	h.gets(approve("r", "1", "i1"), store.Accepted)
+	h.goOn(store.Waiting, "first", []string{"i1"}, "i2")
+	h.gets(approve("r", "2", "i2"), store.Accepted)
+	lease, rested := h.claimed("w", "r").Lease, false
+	h.reseal(1000, func(s store.Sealed) ([]byte, error) {
+		if s.What == store.SealedOutcome && !rested {
+			rested = true
+			h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{"i2"}, Outcome: []byte("anew: second")})
+		}
+		if bytes.HasPrefix(s.Data, []byte("anew: ")) {
+			return nil, nil
+		}
+		return anew(s)
+	})
+	h.came(map[string]string{"1": "anew: first", "2": "anew: second"})
 }
 
 // testResealRace has everything sealed anew, again and again, while others write. Whatever key a value is under, it is the value that

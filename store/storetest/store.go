@@ -80,6 +80,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Reseal_InPages", testResealPages},
 		{"Reseal_NilKeepsAndAnErrorEndsIt", testResealKeeps},
 		{"Reseal_WhatWasChangedMeanwhileStays", testResealChanged},
+		{"I3_Reseal_WhatIsHandedToAResumeMeanwhileIsSealedAnew", testResealHandsOver},
 		{"Concurrent_ResealLosesNoWrite", testResealRace},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,41 @@
+package executor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// overtaken is a store in which something happens once, right after somebody has looked at the state of a run.
+type overtaken struct {
+	store.Store
+	once sync.Once
+	then func()
+}
+
+func (o *overtaken) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	checkpoint, err := o.Store.Load(ctx, key)
+	o.once.Do(o.then)
+	return checkpoint, err
+}
+
+// What somebody has looked at before it was erased is no reason to remember it.
+func TestI7_TheSaltOfARunIsNotKeptByWhoLookedBeforeItWent(t *testing.T) {
+	s := &overtaken{Store: memory.NewRuns(nil)}
+	e := new(dropper).executor(t, s, nil)
+	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
+	s.then = func() {
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}
+	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r1", asked.Interrupts[0].ID, yes)); err == nil {
+		t.Errorf("a run that is erased came to %+v", outcome)
+	}
+	if e.AtHand("acme", asked.Run) {
+		t.Error("its salt is still there")
+	}
+}

@@ -23,9 +23,8 @@ UPDATE resumes AS p SET rest = r.rests + 1 FROM runs AS r CROSS JOIN (SELECT DIS
 WHERE $3 AND r.key = ` + inHand + ` AND r.account = $1 AND p.key = a.resume_key AND p.account = $1 AND p.rest IS NULL AND p.outcome IS NULL`
 
 	// restSQL makes visible what is asked, withdraws what is asked no longer, hands the last outcome to the resumes that came to it, and gives the run
-	// back. What the run becomes is judged by
-	// other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In the
-	// statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
+	// back. What the run becomes is judged by other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In
+	// the statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
 	//
 	// The id of another run's question is a unique violation.
 	restSQL = `

@@ -153,7 +153,7 @@ func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInter
 	for _, n := range open {
 		still[n.ID] = true
 	}
-	asked, err := list(ctx, t, scanStanding, openSQL, lease.Account, lease.Run)
+	asked, err := list(ctx, t, scanShown, openSQL, lease.Account, lease.Run)
 	if err != nil {
 		return err
 	}
@@ -185,13 +185,13 @@ func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInter
 	return nil
 }
 
-// standing is where an interrupt stands.
-type standing struct {
+// shown is an interrupt that is visible, or was.
+type shown struct {
 	id    string
 	state store.InterruptState
 }
 
-func scanStanding(row scanner) (i standing, err error) {
+func scanShown(row scanner) (i shown, err error) {
 	err = row.Scan(&i.id, &i.state)
 	return i, err
 }

@@ -253,6 +253,13 @@ func TestPolicy_MayForbidWhatAPersonEditedIn(t *testing.T) {
 func crashing(t *testing.T, d *database, options ...fermata.EffectOption) *run {
 	t.Helper()
 	r := newRun(t, dropping(d, options...))
+	r.crash(d)
+	return r
+}
+
+func (r *run) crash(d *database) {
+	t := r.t
+	t.Helper()
 	faulty := storetest.NewFaulty(r.st)
 	r.st = faulty
 	_, err := r.start()
@@ -267,7 +274,6 @@ func crashing(t *testing.T, d *database, options ...fermata.EffectOption) *run {
 	if d.n != 1 {
 		t.Fatalf("%d calls", d.n)
 	}
-	return r
 }
 
 func TestI4_AnEffectInDoubtIsAskedAboutAndNotRepeated(t *testing.T) {
@@ -324,6 +330,33 @@ func TestEffect_IdempotentInDoubtIsRepeatedWithTheSameKey(t *testing.T) {
 	out, err := r.resume(graph.TakeOver())
 	if err != nil || out != "dropped users" || d.n != 2 || d.keys[0] != d.keys[1] {
 		t.Fatalf("got %q, %v, keys %v", out, err, d.keys)
+	}
+}
+
+// tries is a ledger that knows how each try ended, and nothing else.
+type tries map[int]fermata.LedgerLine
+
+func (l tries) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
+	line, known := l[intent.Try]
+	if !known {
+		l[intent.Try] = fermata.LedgerLine{State: fermata.EffectBegun}
+	}
+	return line, !known, nil
+}
+
+func (l tries) End(_ context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
+	l[intent.Try] = line
+	return nil
+}
+
+// Also a target that would ignore a second call is not called again: it may have forgotten the key by now.
+func TestI14_AnEffectThatTheLedgerKnowsIsNotRepeated(t *testing.T) {
+	var d database
+	r := newRun(t, dropping(&d, fermata.Idempotent()), graph.WithLedger(make(tries)))
+	r.crash(&d)
+	out, err := r.resume(graph.TakeOver())
+	if err != nil || out != "dropped users" || d.n != 1 {
+		t.Fatalf("got %q, %v, %d calls", out, err, d.n)
 	}
 }
 
@@ -466,6 +499,33 @@ func TestEffect_AReceiptThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
 	out, err := r.resume(graph.Answer(id, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage("7")}))
 	if err != nil || out != "7" {
 		t.Fatalf("got %q, %v", out, err)
+	}
+}
+
+// Whoever acts on an answer must not find, after a crash, that nobody has given it, and somebody else give another one.
+func TestI2_AnAnswerIsSavedBeforeAnythingRunsOnIt(t *testing.T) {
+	yes := fermata.NewKind[string, string]("yes")
+	for _, opts := range [][]graph.Option{nil, {graph.SaveOnHold()}} {
+		acted := func() {}
+		r := newRun(t, func(ctx context.Context) (string, error) {
+			said, err := yes.Ask(ctx, "well?")
+			if err == nil {
+				acted()
+			}
+			return said, err
+		}, opts...)
+		faulty := storetest.NewFaulty(r.st)
+		r.st = faulty
+		_, err := r.start()
+		acted = func() { faulty.CrashSave(faulty.Saves()+1, storetest.Before) }
+		if _, err := r.answer(err, "go"); !errors.Is(err, storetest.ErrCrashed) {
+			t.Fatalf("got %v", err)
+		}
+		faulty.Restart()
+		acted = func() {}
+		if out, err := r.resume(graph.TakeOver()); err != nil || out != "go" {
+			t.Errorf("got %q, %v", out, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ var rootMutants = []mutant{
 		".", "TestI4_APersonsWord"},
 	{"I14", "an effect is repeated although the ledger knows that it was done", "effect.go",
 		swap(`case entry.State == effectStarted && e.ledger() != nil: // which`, `case entry.State == effectStarted && e.ledger() != nil && !e.config.idempotent: // which`),
-		"./internal/crashpoint", "TestCrash_AtEveryCall/memory"},
+		".", "TestI14_AnEffectThatTheLedgerKnows"},
 	{"I4", "one word on an effect in doubt is good for every repeat", "effect.go",
 		swap(`return e.perform(ctx, entry.Try+1)
 	}

@@ -12,6 +12,8 @@ const (
 	mostP99       = 20 * time.Millisecond
 	mostPerStream = 40 * kib
 	leastGoodput  = 0.8
+	mostLater     = 1.2
+	leastNoise    = 0.5
 	mostToRefuse  = 50 * time.Millisecond
 )
 
@@ -44,7 +46,22 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(mostToRefuse), Measured: millis(o.RefusedP99) + " ms",
 		})
 	}
+	for _, n := range w.Noisy {
+		verdicts = append(verdicts, n.undisturbed())
+	}
 	return verdicts
+}
+
+// undisturbed: whoever shares the server with somebody noisy does not notice. That nobody is let in must not be the way to it.
+func (r noisyResult) undisturbed() verdict {
+	ratio, known := r.ratio()
+	sum := r.Noise.sum()
+	return verdict{
+		Goal:     fmt.Sprintf("%s: p99 of the quiet tenant at most 1.2 × that alone, none refused, and the noisy one gets done at least half of what the server can", noisyName(r.Ground)),
+		Judged:   known && sum.Capacity > 0,
+		Met:      ratio <= mostLater && r.Refused == 0 && r.Noise.goodput() >= leastNoise && sum.Failed == 0,
+		Measured: fmt.Sprintf("%s, %d refused, %s, %d failed", times(ratio, known), r.Refused, percent(r.Noise.goodput(), sum.Capacity > 0), sum.Failed),
+	}
 }
 
 // soonEnough: 99 of 100 decisions over HTTP are done soon when as many come as have to be kept up with.
@@ -57,11 +74,19 @@ func (p pacedResult) soonEnough() verdict {
 }
 
 func (w webReport) markdown(out *strings.Builder) {
-	if len(w.Rows) == 0 {
+	if len(w.Rows)+len(w.Noisy) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nThe server, on %s; %d rounds. A cell is operations per second; p50 / p99 in ms.\n\n", strings.Join(w.Databases, " and "), w.Rounds)
-	out.WriteString("| connections | act | over HTTP | the executor alone | bare SQL | HTTP of executor | HTTP of bare |\n|---|---|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(out, "\nThe server, on %s; %d rounds. A cell is operations per second; p50 / p99 in ms.\n", strings.Join(w.Databases, " and "), w.Rounds)
+	if len(w.Rows) > 0 {
+		w.rowsMarkdown(out)
+	}
+	w.noisyMarkdown(out)
+}
+
+// rowsMarkdown writes all rows but those of the noisy tenant.
+func (w webReport) rowsMarkdown(out *strings.Builder) {
+	out.WriteString("\n| connections | act | over HTTP | the executor alone | bare SQL | HTTP of executor | HTTP of bare |\n|---|---|--:|--:|--:|--:|--:|\n")
 	for _, row := range w.Rows {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.pace(sideHTTP), row.pace(sideOurs), row.pace(sideBare),
 			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideBare)))

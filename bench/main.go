@@ -111,13 +111,14 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
 	deciding := slices.DeleteFunc(deskScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
 	serving := slices.DeleteFunc(webScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
+	web.loud = slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool { return !c.scenario.MatchString(noisyName(on)) })
 	parking := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
 		return c.parked == 0 || !c.scenario.MatchString(parkedName(on))
 	})
 	reporting := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
 		return c.decided == 0 || !c.scenario.MatchString(historyName(on))
 	})
-	if len(chosen)+len(holding)+len(deciding)+len(serving)+len(parking)+len(reporting) == 0 {
+	if len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.loud)+len(parking)+len(reporting) == 0 {
 		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
 	}
 	for i := range chosen {

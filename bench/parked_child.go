@@ -33,6 +33,9 @@ type childOrder struct {
 	Sealed              bool
 	// Serve asks for a server with so many streams at most; see [serving].
 	Serve int
+	// Keys asks for so many keys of an account, to come in with.
+	Account string
+	Keys    int
 	// Collect asks for the memory after a garbage collection.
 	Collect bool
 	// Decide has the keys of runs to be decided, one after the other.
@@ -46,6 +49,7 @@ type childReply struct {
 	Resident  int64
 	Heap      int64 // of Go, and its stacks, after a garbage collection
 	URL, Key  string
+	Keys      []string
 	Latencies []time.Duration
 	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
 	Asked, Words int
@@ -96,6 +100,9 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			if reply.URL, reply.Key, err = web.open(ctx, order.Serve); err != nil {
 				return err
 			}
+		}
+		if reply.Keys, err = web.keys(ctx, order.Account, order.Keys); err != nil {
+			return err
 		}
 		for _, key := range order.Decide {
 			n++

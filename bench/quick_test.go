@@ -36,6 +36,14 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if rows, grounds := len(r.Web.Rows), 2; rows != 2*len(webScenarios()) || len(r.Web.Paced) != grounds || len(r.Web.Streams) != grounds || len(r.Web.Overloads) != grounds {
 		t.Errorf("of the server there are %d rows, %d counts of streams and %d overloads", rows, len(r.Web.Streams), len(r.Web.Overloads))
 	}
+	if len(r.Web.Noisy) != 2 {
+		t.Errorf("%d times somebody was noisy, want 2", len(r.Web.Noisy))
+	}
+	for _, n := range r.Web.Noisy {
+		if sum := n.Noise.sum(); n.Ops == 0 || n.Refused != 0 || n.Alone.P99 == 0 || n.Beside.P99 == 0 || sum.Good == 0 || sum.Failed != 0 {
+			t.Errorf("%s: %+v", noisyName(n.Ground), n)
+		}
+	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
 			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
@@ -48,6 +56,11 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	for _, s := range scenarios() {
 		if !strings.Contains(text.String(), "`"+s.name+"`") {
 			t.Errorf("the report does not mention %s", s.name)
+		}
+	}
+	for _, n := range r.Web.Noisy {
+		if !strings.Contains(text.String(), "`"+noisyName(n.Ground)+"`") {
+			t.Errorf("the report does not mention %s", noisyName(n.Ground))
 		}
 	}
 	for _, s := range slices.Concat(holdScenarios(), deskScenarios(), webScenarios()) {

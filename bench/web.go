@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
 // The scenarios http/… do what hold/… does through the server: each caller has a connection to a server in a process of its own. Beside it,
 // in turns, the executor is called without it, and bare SQL. Then decisions come at a steady pace, event streams are opened, and the server is asked
-// for more than it can do.
+// for more than it can do: by the only one there is, and by one of two.
 
 // webScenarios lists them in the order of the report.
 func webScenarios() (list []holdScenario) {
@@ -29,11 +30,14 @@ type webPlan struct {
 	streams  int
 	paced    time.Duration
 	overload time.Duration
+	// loud are the grounds on which one tenant is noisy, and noisy for how long.
+	loud  []string
+	noisy time.Duration
 }
 
 var (
-	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, paced: 2 * time.Second, overload: 4 * time.Second}
-	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond}
+	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, paced: 2 * time.Second, overload: 4 * time.Second, noisy: 4 * time.Second}
+	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond, noisy: 100 * time.Millisecond}
 )
 
 // webReport is what came of it.
@@ -42,6 +46,7 @@ type webReport struct {
 	Paced     []pacedResult    `json:"paced,omitempty"`
 	Streams   []streamResult   `json:"streams,omitempty"`
 	Overloads []overloadResult `json:"overloads,omitempty"`
+	Noisy     []noisyResult    `json:"noisy,omitempty"`
 }
 
 func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (found webReport, err error) {
@@ -53,7 +58,7 @@ func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.W
 				here = append(here, s)
 			}
 		}
-		if len(here) == 0 {
+		if len(here) == 0 && !slices.Contains(p.loud, on) {
 			continue
 		}
 		if err := p.measureOn(ctx, on, here, progress, &found); err != nil {
@@ -80,6 +85,23 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	found.note(f)
+	if len(list) > 0 {
+		if err := p.measureRows(ctx, f, list, found); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(p.loud, name) {
+		noisy, err := f.noisy(ctx, p.noisy)
+		if err != nil {
+			return fmt.Errorf("%s: %w", noisyName(name), err)
+		}
+		found.Noisy = append(found.Noisy, noisy)
+	}
+	return nil
+}
+
+// measureRows measures all that there is of the server but the noisy tenant.
+func (p webPlan) measureRows(ctx context.Context, f *field, list []holdScenario, found *webReport) error {
 	bare := 0.0
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
@@ -95,8 +117,8 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 	}
 	found.Paced = append(found.Paced, paced)
 	client := f.holders[sideHTTP].(*crowd).keeper.(*webClient)
-	fmt.Fprintf(progress, "http/%s: %d event streams\n", name, p.streams)
-	streams, err := client.streams(ctx, name, p.streams)
+	fmt.Fprintf(f.progress, "http/%s: %d event streams\n", f.ground.name(), p.streams)
+	streams, err := client.streams(ctx, f.ground.name(), p.streams)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -24,10 +25,7 @@ const plenty = 1_000_000_000
 
 // open begins to serve, and returns where, and the key to come in with.
 func (s *serving) open(ctx context.Context, streams int) (url, key string, err error) {
-	key, kept, err := server.NewKey(benchAccount, benchActor, server.Admin, time.Time{})
-	if err == nil {
-		err = s.store.AddCredential(ctx, kept)
-	}
+	keys, err := s.keys(ctx, benchAccount, 1)
 	if err != nil {
 		return "", "", err
 	}
@@ -44,7 +42,22 @@ func (s *serving) open(ctx context.Context, streams int) (url, key string, err e
 	}
 	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	go s.http.Serve(listener) // it ends with close
-	return "http://" + listener.Addr().String(), key, nil
+	return "http://" + listener.Addr().String(), keys[0], nil
+}
+
+// keys makes some for an account, each of somebody else.
+func (s *serving) keys(ctx context.Context, account string, count int) (keys []string, err error) {
+	for n := range count {
+		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.Admin, time.Time{})
+		if err == nil {
+			err = s.store.AddCredential(ctx, kept)
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 func (s *serving) close() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -66,11 +67,19 @@ func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 	if p := s.admit(*r); p != nil {
 		return nil, p
 	}
-	leave, p = s.place(*r)
+	shown := s.shown(*r)
+	at, p := s.place(*r, s.limits.hints.account(shown))
 	if p != nil {
 		return nil, p
 	}
 	principal, p := s.authenticate(*r)
+	switch {
+	case principal != nil:
+		s.limits.hints.learn(shown, principal.Account)
+		at.belongs(principal.Account)
+	case p != nil && p.Status == http.StatusUnauthorized:
+		s.limits.hints.forget(shown)
+	}
 	if p == nil && principal != nil {
 		if delay := s.limits.wait(*principal); delay > 0 {
 			p = problem("rate_limited", "%d requests at once, and %g a second", s.config.Limits.Burst, s.config.Limits.Rate)
@@ -79,10 +88,10 @@ func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
 	}
 	if p != nil {
-		leave()
+		at.leave()
 		return nil, p
 	}
-	return leave, nil
+	return at.leave, nil
 }
 
 func busy(detail string) *Problem {
@@ -91,36 +100,61 @@ func busy(detail string) *Problem {
 	return p
 }
 
-// place takes a place among those that are served at the same time, and one among those that are worked on. All of this comes before anybody looks at who
-// asks or for what: to refuse has to be cheap when there is too much.
-func (s *Server) place(r *http.Request) (leave func(), p *Problem) {
-	serve, p := s.serving(r)
+// places are what a request has taken until it is done: one among those that are served at the same time, and one among those that are worked on, if it is work.
+type places struct {
+	seat  *seat
+	lease *lease // nil: it is no work
+	after func()
+}
+
+// belongs says whose they are: that was found out after they were taken.
+func (p places) belongs(account string) {
+	p.seat.belongs(account)
+	if p.lease != nil {
+		p.lease.belongs(account)
+	}
+}
+
+// leave gives them back.
+func (p places) leave() {
+	if p.lease != nil {
+		p.lease.leave()
+	}
+	p.seat.leave()
+	p.after()
+}
+
+// place takes the places that a request needs, for the account from which it seems to come. All of this comes before anybody looks at who asks or for what:
+// to refuse has to be cheap when there is too much.
+func (s *Server) place(r *http.Request, account string) (at places, p *Problem) {
+	at, p = s.serving(r, account)
 	if p != nil || !isWork(r) {
-		return serve, p
+		return at, p
 	}
-	work, ok := s.limits.working.enter(r.Context())
-	if !ok {
-		serve()
-		return nil, crowded("working", "the server has more to do than it can; nothing was done")
+	var ok bool
+	if at.lease, ok = s.limits.working.enter(r.Context(), account); !ok {
+		at.leave()
+		return at, crowded("working", "the server has more to do than it can; nothing was done")
 	}
-	return func() { work(); serve() }, nil
+	return at, nil
 }
 
 // serving takes a place among those that are served at the same time, streams or others.
-func (s *Server) serving(r *http.Request) (leave func(), p *Problem) {
+func (s *Server) serving(r *http.Request, account string) (at places, p *Problem) {
+	var ok bool
 	if !isStream(r) {
-		leave, ok := enter(s.limits.serving)
-		if !ok {
-			p = crowded("in_flight", "the server is at its limit; nothing was done")
+		if at.seat, ok = s.limits.serving.enter(account); !ok {
+			return at, crowded("in_flight", "the server is at its limit; nothing was done")
 		}
-		return leave, p
+		at.after = func() {}
+		return at, nil
 	}
-	end, ok := enter(s.limits.streams)
-	if !ok {
-		return nil, crowded("streams", "there are too many streams; nothing was done")
+	if at.seat, ok = s.limits.streams.enter(account); !ok {
+		return at, crowded("streams", "there are too many streams; nothing was done")
 	}
 	s.metrics.streams.Inc()
-	return func() { s.metrics.streams.Dec(); end() }, nil
+	at.after = s.metrics.streams.Dec
+	return at, nil
 }
 
 func crowded(limit, detail string) *Problem {
@@ -207,7 +241,14 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.begun = true
 		_ = b.control.SetReadDeadline(time.Now().Add(b.limit))
 	}
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	var slow net.Error
+	var large *http.MaxBytesError
+	switch {
+	case err == nil, err == io.EOF, errors.As(err, &slow) && slow.Timeout(), errors.As(err, &large):
+		return n, err
+	}
+	return n, problem("bad_request", "the request ends before all of it is there") // or its chunks are none
 }
 
 // writeProblem answers outside of the operations.

@@ -20,10 +20,24 @@ func atGate(t *testing.T, places int, quick bool, fn func(*porter)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &porter{T: t}
 		g.fast.Store(quick)
-		g.places, g.quick = places, g.fast.Load
+		g.places, g.narrow, g.quick = places, 2, g.fast.Load
 		fn(g)
 	})
 }
+
+// enter is for somebody of the account most of this is about.
+func (g *porter) enter(ctx context.Context) (leave func(), ok bool) { return g.enterOf(ctx, "acme") }
+
+func (g *porter) enterOf(ctx context.Context, account string) (leave func(), ok bool) {
+	l, ok := g.gate.enter(ctx, account)
+	if !ok {
+		return nil, false
+	}
+	return l.leave, true
+}
+
+// crowded reports whether the account crowds.
+func (g *porter) crowded() bool { return g.classes["acme"].crowded }
 
 // fill takes all places.
 func (g *porter) fill() (leave []func()) {
@@ -45,11 +59,13 @@ type came struct {
 	leave func()
 }
 
-func (g *porter) come(ctx context.Context) <-chan came {
+func (g *porter) come(ctx context.Context) <-chan came { return g.comeOf(ctx, "acme") }
+
+func (g *porter) comeOf(ctx context.Context, account string) <-chan came {
 	answer := make(chan came, 1)
 	go func() {
 		at := time.Now()
-		leave, in := g.enter(ctx)
+		leave, in := g.enterOf(ctx, account)
 		answer <- came{in, time.Since(at), leave}
 	}()
 	synctest.Wait()
@@ -60,14 +76,20 @@ func (g *porter) come(ctx context.Context) <-chan came {
 func (g *porter) crowd(leave []func()) (rest []func()) {
 	g.Helper()
 	part := max(1, g.places/crowdedShare)
+	var waiting []<-chan came
 	for range part {
-		g.come(g.Context())
+		waiting = append(waiting, g.come(g.Context()))
 	}
 	time.Sleep(crowdedAfter)
 	for _, l := range leave[:part] {
 		l()
 	}
-	if !g.crowded {
+	for _, w := range waiting {
+		if got := <-w; got.in {
+			leave = append(leave, got.leave)
+		}
+	}
+	if !g.crowded() {
 		g.Fatal("it is not crowded")
 	}
 	for working, _ := g.load(); working < g.places; working++ {
@@ -152,15 +174,15 @@ func TestGate_IsCalmAgain(t *testing.T) {
 		for _, l := range g.crowd(g.fill()) {
 			l()
 		}
-		g.lacked = time.Now()
+		g.classes["acme"].lacked = time.Now()
 		time.Sleep(calmAfter - 1)
-		if l, ok := g.enter(g.Context()); !ok || !g.crowded {
+		if l, ok := g.enter(g.Context()); !ok || !g.crowded() {
 			g.Error("it is calm too early")
 		} else {
 			l()
 		}
 		time.Sleep(time.Nanosecond)
-		if l, ok := g.enter(g.Context()); !ok || g.crowded {
+		if l, ok := g.enter(g.Context()); !ok || g.crowded() {
 			g.Error("it is crowded for ever")
 		} else {
 			l()
@@ -190,7 +212,7 @@ func TestGate_APlaceOfThoseWhoWaitForSomebodyElseGoesToTheNext(t *testing.T) {
 	atGate(t, 2, true, func(g *porter) {
 		slow := g.fill()
 		time.Sleep(calmLease - crowdedAfter)
-		if got := <-g.come(g.Context()); !got.in || got.after != crowdedAfter || g.crowded {
+		if got := <-g.come(g.Context()); !got.in || got.after != crowdedAfter || g.crowded() {
 			g.Errorf("%+v", got)
 		}
 		for _, leave := range slow {

@@ -129,6 +129,27 @@ func (s *site) slow() answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
+// Who breaks off in the middle of a request is told that it is no request, and not that something is wrong with the server.
+func TestHostile_RequestsThatEndTooSoon(t *testing.T) {
+	s := open(t, nil)
+	const head = "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\n"
+	for _, text := range []string{
+		head + "Content-Length: 100\r\n\r\n{", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", head + "Transfer-Encoding: chunked\r\n\r\nx\r\n{}",
+	} {
+		c := s.dial()
+		io.WriteString(c, text)
+		c.(*net.TCPConn).CloseWrite()
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		if got := (answer{response.StatusCode, response.Header, string(body)}); got.status != 400 || got.field("code") != "bad_request" {
+			t.Errorf("%q: %+v", text[len(head):], got)
+		}
+	}
+}
+
 // The time for sending is over once everything was sent: who waits for an outcome, or follows a run, may be silent.
 func TestHostile_WhoHasSentEverythingMayBeSilent(t *testing.T) {
 	s, release := held(t)

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are what callers may use.
+// Limits are what callers may use. InFlight, Working and Streams are shared by accounts, so that one that is noisy does not make the others late; see docs/operations.md.
 type Limits struct {
 	// Body is how many bytes a request may have. The default is 2 MiB.
 	Body int64
 	// Rate and Burst limit the requests of one principal: so many a second in the long run, so many at once. The defaults are 50 and 100.
 	Rate  float64
 	Burst int
-	// InFlight is how many requests are served at the same time, event streams apart. The default is 512.
+	// InFlight is how many requests are served at the same time, event streams apart; an eighth more if they are of accounts that have none. The default is 512.
 	InFlight int
 	// Working is how many of them are worked on at the same time; the others wait for a moment, or are refused. A request that is served for longer than
 	// a quarter of a second, or than a second while there are too many, does not count if the store answers quickly: it waits for what a run comes to.
@@ -54,9 +54,10 @@ func (l Limits) withDefaults() Limits {
 // limiter says who has to wait.
 type limiter struct {
 	limits  Limits
-	serving chan struct{}
-	streams chan struct{}
+	serving *hall
+	streams *hall
 	working gate
+	hints   hints
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by account and principal
@@ -70,18 +71,8 @@ type bucket struct {
 
 func newLimiter(limits Limits, quick func() bool) *limiter {
 	return &limiter{
-		limits: limits, serving: make(chan struct{}, limits.InFlight), streams: make(chan struct{}, limits.Streams), working: gate{places: limits.Working, quick: quick},
-		buckets: make(map[string]*bucket),
-	}
-}
-
-// enter takes a place of one kind, or says that there is none. Nobody waits for one of these: a caller who is told at once can go elsewhere.
-func enter(places chan struct{}) (leave func(), ok bool) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, true
-	default:
-		return nil, false
+		limits: limits, serving: newHall(limits.InFlight), streams: newHall(limits.Streams), buckets: make(map[string]*bucket),
+		working: gate{places: limits.Working, narrow: runtime.GOMAXPROCS(0), quick: quick},
 	}
 }
 

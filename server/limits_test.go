@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,5 +125,117 @@ func TestLimits_WorkingAtOnce(t *testing.T) {
 	}
 	if got := s.chat("agent@acme", startOf(2)); got.status != 200 {
 		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// One account sends all it can, with several keys, and everything it sends is held up. It is refused then, and the others are not: they neither notice nor wait.
+func TestLimits_ANoisyAccountDoesNotKeepOthersOut(t *testing.T) {
+	for name, change := range map[string]func(*server.Limits){
+		"working":   func(l *server.Limits) { l.Working = 4 },
+		"in flight": func(l *server.Limits) { l.InFlight = 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			let, asked := make(chan struct{}), make(chan struct{}, 100)
+			slow := &slowClock{Store: memory.NewRuns(nil), let: let} // so that nobody takes them for waiting for a model
+			s := openWith(t, func(c *server.Config) {
+				change(&c.Limits)
+				inner := c.Auth
+				c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+					p, err := inner.Authenticate(r)
+					if p.Account == "noisy" {
+						asked <- struct{}{}
+						if r.Method == http.MethodPost {
+							<-let
+						}
+					}
+					return p, err
+				})
+			}, func(c *executor.Config) { c.Store = slow })
+			for _, token := range []string{"agent@noisy", "admin@noisy"} { // it is known by then
+				if got := s.call(token, "GET", "/api/v1/graphs", ""); got.status != 200 {
+					t.Fatalf("%+v", got)
+				}
+				<-asked
+			}
+			done := make(chan answer, 20)
+			for n := range 20 {
+				go func() { done <- s.chat([]string{"agent@noisy", "admin@noisy"}[n%2], startOf(n)) }()
+			}
+			for range 4 {
+				<-asked
+			}
+			for range 16 {
+				if got := <-done; got.status != 503 {
+					t.Errorf("it takes more than there is: %+v", got)
+				}
+			}
+			for range 3 {
+				for _, token := range []string{"agent@acme", "auditor@other"} {
+					if got := s.call(token, "GET", "/api/v1/graphs", ""); got.status != 200 {
+						t.Errorf("%s has to bear it: %+v", token, got)
+					}
+				}
+			}
+			close(let)
+			for range 4 {
+				if got := <-done; got.status != 200 {
+					t.Errorf("what was let in was not done: %+v", got)
+				}
+			}
+		})
+	}
+}
+
+// Whoever comes with keys that are none takes no place from anybody, however many they try; and a key that was good once is none, either.
+func TestLimits_StrangersDoNotKeepAccountsOut(t *testing.T) {
+	let, asked := make(chan struct{}), make(chan struct{}, 100)
+	slow := &slowClock{Store: memory.NewRuns(nil), let: let}
+	var revoked atomic.Bool
+	s := openWith(t, func(c *server.Config) {
+		c.Limits.Working = 2
+		inner := c.Auth
+		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+			p, err := inner.Authenticate(r)
+			if p.Account == "acme" && p.ID == "agent" && revoked.Load() {
+				err = server.ErrUnauthenticated
+			}
+			if err != nil && r.Method == http.MethodPost {
+				asked <- struct{}{}
+				<-let
+			}
+			return p, err
+		})
+	}, func(c *executor.Config) { c.Store = slow })
+	for _, token := range []string{"agent@acme", "auditor@acme"} {
+		if got := s.call(token, "GET", "/api/v1/graphs", ""); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	revoked.Store(true)
+	if got := s.call("agent@acme", "GET", "/api/v1/graphs", ""); got.status != 401 {
+		t.Fatalf("%+v", got)
+	}
+	done := make(chan answer, 20)
+	for n := range 20 {
+		token := "agent@acme" // the one that was good once
+		if n%2 == 0 {
+			token = "guess-" + strconv.Itoa(n)
+		}
+		go func() { done <- s.chat(token, startOf(n)) }()
+	}
+	<-asked
+	if got := <-done; got.status != 503 {
+		t.Errorf("there is a place for every stranger: %+v", got)
+	}
+	for range 3 {
+		if got := s.call("auditor@acme", "GET", "/api/v1/graphs", ""); got.status != 200 {
+			t.Errorf("%+v", got)
+		}
+	}
+	close(let)
+	for range 19 {
+		if got := <-done; got.status != 503 && got.status != 401 {
+			t.Errorf("%+v", got)
+		}
 	}
 }

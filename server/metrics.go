@@ -54,6 +54,9 @@ func newMetrics(working *gate) *metrics {
 			taken, _ := working.load()
 			return float64(taken)
 		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_noisy_accounts", Help: "Accounts that send more than gets done; callers whom nobody knows are one."}, func() float64 {
+			return float64(working.noisy())
+		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a moment because too many are worked on."}, func() float64 {
 			_, waiting := working.load()
 			return float64(waiting)

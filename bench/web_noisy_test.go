@@ -1,0 +1,80 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The quiet tenant's decisions are counted whatever becomes of them, and what it is refused is no failure, but told.
+func TestQuietDay_CountsWhatItIsRefused(t *testing.T) {
+	status := http.StatusServiceUnavailable
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+	}))
+	defer front.Close()
+	w, err := newWire(front.URL, chatPath, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.hangUp()
+	day := &quietDay{webClient: &webClient{wire: w}, count: 1, keys: []string{"a", "b"}}
+	if took, err := day.decide(t.Context()); err != nil || len(took) != 1 || day.refused != 1 || len(day.keys) != 1 {
+		t.Errorf("%v, %v; %d refused, %v left", took, err, day.refused, day.keys)
+	}
+	status = http.StatusInternalServerError
+	if _, err := day.decide(t.Context()); err == nil {
+		t.Error("a failure is lost")
+	}
+	if err := day.prepare(t.Context(), 0); err == nil {
+		t.Error("it was prepared with what was not started")
+	}
+}
+
+func TestJudge_ANoisyTenant(t *testing.T) {
+	turn := overloadTurn{Capacity: 10, Good: 5, Refused: 40, Lasted: time.Second}
+	good := noisyResult{Ground: onSQLite, Alone: pacedSide{P99: 10}, Beside: pacedSide{P99: 12}, Ops: 100, Noise: overloadResult{Turns: []overloadTurn{turn}}}
+	later, refused, starved, failed, unknown := good, good, good, good, good
+	later.Beside.P99 = 12.1
+	refused.Refused = 1
+	turn.Good = 4
+	starved.Noise.Turns = []overloadTurn{turn}
+	turn.Good, turn.Failed = 5, 1
+	failed.Noise.Turns = []overloadTurn{turn}
+	unknown.Alone.P99 = 0
+	for want, all := range map[string][]noisyResult{"met": {good}, "**NOT met**": {later, refused, starved, failed}, "not judged": {unknown}} {
+		for n, r := range all {
+			verdicts := webReport{Noisy: []noisyResult{r}}.judge(false)
+			if len(verdicts) != 1 || verdicts[0].word() != want || !strings.HasPrefix(verdicts[0].Goal, "http/sqlite/noisy: ") {
+				t.Errorf("%d: %+v; want %s", n, verdicts, want)
+			}
+		}
+	}
+	if verdicts := (webReport{Noisy: []noisyResult{later}}).judge(true); len(verdicts) != 0 {
+		t.Errorf("a quick run is judged: %v", verdicts)
+	}
+}
+
+// All keys of a tenant shout at the same time; together they ask for what one would.
+func TestTenant_ShoutsWithAllKeys(t *testing.T) {
+	var crew tenant
+	for range noisyKeys {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, "{}")
+		}))
+		defer front.Close()
+		w, err := newWire(front.URL, chatPath, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		crew = append(crew, &webClient{wire: w})
+	}
+	sum := crew.shout(t.Context(), 40, 100*time.Millisecond)
+	if sum.Capacity != 40 || sum.Asked != 40*overloadBy || sum.Refused != 20 || sum.Good+sum.Failed != 0 {
+		t.Errorf("%+v", sum)
+	}
+}

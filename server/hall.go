@@ -1,0 +1,71 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// hall has room for so many at the same time: requests that are served, or event streams. Nobody waits for a place: a caller who is told at once can go elsewhere.
+// It is shared by accounts as the places of a [gate] are: one that is alone may take all, one beside others leaves a part of them free, and one that has none
+// gets in even if all are taken.
+type hall struct {
+	places int
+
+	mu    sync.Mutex
+	taken int
+	by    map[string]int
+	seen  company
+}
+
+// hallShare is how many times as many places an account may have as it leaves free, beside others.
+const hallShare = 4
+
+// seat is a place in a hall.
+type seat struct {
+	hall    *hall
+	account string
+}
+
+func newHall(places int) *hall { return &hall{places: places, by: make(map[string]int)} }
+
+// enter takes a place for an account, or says that there is none.
+func (h *hall) enter(account string) (*seat, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	h.seen.see(account, now)
+	free, own := h.places-h.taken, h.by[account]
+	switch {
+	case own == 0 && free > -max(1, h.places/spareShare):
+	case free <= 0, h.seen.beside(account, now) && own >= hallShare*free:
+		return nil, false
+	}
+	h.count(account, 1)
+	return &seat{hall: h, account: account}, true
+}
+
+func (h *hall) count(account string, places int) {
+	h.taken += places
+	h.by[account] += places
+	if h.by[account] == 0 {
+		delete(h.by, account)
+	}
+}
+
+// belongs says whose place it is: that was found out after it was taken.
+func (s *seat) belongs(account string) {
+	h := s.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen.see(account, time.Now())
+	h.count(s.account, -1)
+	h.count(account, 1)
+	s.account = account
+}
+
+// leave gives the place back.
+func (s *seat) leave() {
+	s.hall.mu.Lock()
+	defer s.hall.mu.Unlock()
+	s.hall.count(s.account, -1)
+}

@@ -80,6 +80,45 @@ func TestKind_ChecksAnswers(t *testing.T) {
 	}
 }
 
+type picky struct {
+	Word string `json:"word"`
+}
+
+func (*picky) Validate() error { return errors.New("never right") }
+
+type echo struct {
+	Word string `json:"word"`
+}
+
+func (e echo) ValidateFor(question string) error {
+	if e.Word != question {
+		return errors.New("not what was asked")
+	}
+	return nil
+}
+
+func TestI13_AnAnswerThatChecksItselfIsAskedWhateverItsForm(t *testing.T) {
+	question := json.RawMessage(`"red"`)
+	for name, check := range map[string]func() (json.RawMessage, error){
+		"method of the pointer": func() (json.RawMessage, error) {
+			return fermata.NewKind[string, picky]("test-picky").Check(question, picky{Word: "red"})
+		},
+		"pointer": func() (json.RawMessage, error) {
+			return fermata.NewKind[string, *paint]("test-pointer").Check(question, &paint{Color: "red", Coats: 4})
+		},
+		"interface": func() (json.RawMessage, error) {
+			return fermata.NewKind[string, any]("test-any").Check(question, paint{Color: "red", Coats: 4})
+		},
+		"for the question": func() (json.RawMessage, error) {
+			return fermata.NewKind[string, echo]("test-echo").Check(question, echo{Word: "green"})
+		},
+	} {
+		if data, err := check(); err == nil {
+			t.Errorf("%s: %s was accepted", name, data)
+		}
+	}
+}
+
 func TestKind_KeepsNumbersExactly(t *testing.T) {
 	k := fermata.NewKind[string, map[string]int64]("test-numbers")
 	data, err := k.Check(nil, json.RawMessage(`{"id":9007199254740993}`))

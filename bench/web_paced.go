@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,8 @@ type pacedResult struct {
 	Bare float64 `json:"bare"`
 	Pace float64 `json:"pace"`
 	Ops  int     `json:"ops"`
+	// Refused is how many of them the server did not take: it was behind by more than it lets wait.
+	Refused int `json:"refused,omitempty"`
 	// Sides has the latencies, from the moment at which a decision was due.
 	Sides map[string]pacedSide `json:"sides"`
 }
@@ -43,7 +46,16 @@ func (f *field) paced(ctx context.Context, bare float64, lasts time.Duration) (p
 			}
 			keys := c.waiting
 			c.waiting = nil
-			latencies, err := steadily(r.Pace, len(keys), func(n int) error { return c.decide(ctx, keys[n]) })
+			var refused atomic.Int64
+			latencies, err := steadily(r.Pace, len(keys), func(n int) error {
+				err := c.decide(ctx, keys[n])
+				if no, ok := errors.AsType[*statusError](err); ok && no.refused() {
+					refused.Add(1)
+					return nil
+				}
+				return err
+			})
+			r.Refused += int(refused.Load())
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", side, err)
 			}
@@ -82,9 +94,9 @@ func steadily(pace float64, count int, do func(n int) error) ([]time.Duration, e
 
 // markdown writes the rows of what comes at a steady pace.
 func (w webReport) pacedMarkdown(out io.Writer) {
-	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | bare SQL at that pace | the disk alone |\n|---|--:|--:|--:|--:|--:|\n")
+	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | refused | bare SQL at that pace | the disk alone |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range w.Paced {
-		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %s | %s |\n", pacedName(p.Ground), p.Pace, percent(leastOfBare, true), p.Sides[sideHTTP], p.Sides[sideBare], p.Sides[sideDisk])
+		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %d | %s | %s |\n", pacedName(p.Ground), p.Pace, percent(leastOfBare, true), p.Sides[sideHTTP], p.Refused, p.Sides[sideBare], p.Sides[sideDisk])
 	}
 }
 

@@ -165,7 +165,7 @@ func TestJudge_WebGoals(t *testing.T) {
 		},
 	}
 	const goodput = "at least 80 % of the starts it can do when asked for 5 times as many, and nothing but refusals beside"
-	const p99 = ": p99 of a decision at most 20 ms at 40 % of bare SQL's rate"
+	const p99 = ": p99 of a decision at most 20 ms at 40 % of bare SQL's rate, and none refused"
 	wantVerdicts(t, report.judge(false), map[string]string{
 		"http/sqlite/1, decide: at least 40 % of bare SQL":  "met",
 		"http/sqlite/4, decide: at least 40 % of bare SQL":  "**NOT met**",
@@ -180,8 +180,8 @@ func TestJudge_WebGoals(t *testing.T) {
 	if verdicts := report.judge(false); len(verdicts) != 11 {
 		t.Errorf("%d verdicts, want 11: starts are not judged", len(verdicts))
 	}
-	report.Overloads[0].Turns[0].Good = 7
-	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**"})
+	report.Overloads[0].Turns[0].Good, report.Paced[0].Refused = 7, 1
+	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**", "http/sqlite/paced" + p99: "**NOT met**"})
 	if verdicts := report.judge(true); len(verdicts) != 0 {
 		t.Errorf("a quick run is judged: %v", verdicts)
 	}

@@ -79,6 +79,27 @@ type checkpoint struct {
 	alone   map[string][]byte // the other parts
 	places  few.Map[string, savedPlace]
 	byID    few.Map[string, *visit.Record]
+	// room is for what there is in a run of one graph that waits at one place.
+	room struct {
+		frame  one[savedFrame]
+		task   one[savedTask]
+		record one[visit.Record]
+		packed [3]store.Part
+	}
+}
+
+// one is room for one of many.
+type one[T any] struct {
+	value T
+	taken bool
+}
+
+func (o *one[T]) next() *T {
+	if o.taken {
+		return new(T)
+	}
+	o.taken = true
+	return &o.value
 }
 
 // savedPlace is what was saved of one place: of the frame or the visit there.
@@ -165,7 +186,7 @@ func (c *checkpoint) readPack(run string) error {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
 	delete(c.alone, partRun)
-	c.pack, c.packed = data, make([]store.Part, 0, 4)
+	c.pack, c.packed = data, c.room.packed[:0]
 	var failure error
 	in := jsonlite.NewReader(data)
 	err := c.head.decode(in, func(name string) {
@@ -190,7 +211,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	var problem error
 	switch word {
 	case partInterrupt:
-		record := new(visit.Record)
+		record := c.room.record.next()
 		record.Decode(name, in)
 		if record.ID != place || record.Visit == "" || !record.Status.Valid() {
 			problem = errors.New("it is not the interrupt that its name says")
@@ -202,7 +223,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 			problem = errTwice
 		}
 	case partFrame:
-		frame := new(savedFrame)
+		frame := c.room.frame.next()
 		frame.decode(in)
 		at := c.places.At(place)
 		if at.frame != nil {
@@ -210,7 +231,8 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 		}
 		at.frame = frame
 	case partTask:
-		task := &savedTask{place: place}
+		task := c.room.task.next()
+		task.place = place
 		task.decode(in)
 		at := c.places.At(place)
 		if at.task != nil {

@@ -181,7 +181,7 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 				revs = revs[:min(len(revs)+len(field.Revs), cap(revs))]
 			})
 		case "visits":
-			f.Visits = make([]savedVisits, 0, 4)
+			f.Visits = make([]savedVisits, 0, 8)
 			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
 		case "next":
 			in.Array(func() { f.Next = append(f.Next, in.String()) })

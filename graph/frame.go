@@ -37,12 +37,12 @@ type frame[S any] struct {
 	seq    int64
 	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
 	pending []change
+	// changed and dirty are what stage has to look at; listed is true while the session knows that.
+	changed []*task[S]
+	dirty   bool
+	listed  bool
 	done    bool
 	gone    bool // the visit that it was in is over
-	// dirty and changed are what stage has to look at; listed is true while the session knows that.
-	dirty   bool
-	changed []*task[S]
-	listed  bool
 	// room is for what there is in most frames: few of everything.
 	room struct {
 		next  [1]int
@@ -157,12 +157,12 @@ type task[S any] struct {
 	few     [2]int // room for changed
 	data    [][]byte
 	rev     int64
-	written bool // the result is in the store
 	// targets is where the result leads, if routed.
 	targets []int
-	routed  bool
 	// signals are what the task waits for, if it began to in this execution.
 	signals []*visit.Signal
+	written bool // the result is in the store
+	routed  bool
 	dirty   bool
 	listed  bool // it is in the frame's list of changed tasks
 	saved   bool // the task is, or was, in the store

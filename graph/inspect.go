@@ -30,7 +30,7 @@ type Snapshot[S any] struct {
 
 // Inspect looks at a saved run without running or changing anything.
 func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Snapshot[S], error) {
-	s, err := fl.open(ctx, run, newOptions(list))
+	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Sn
 // Check says whether this build could go on with a saved run: nil, a [*ChangedError], or why the run cannot be read. It
 // runs and changes nothing.
 func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error {
-	s, err := fl.open(ctx, run, newOptions(list))
+	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 // CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that [Flow.Resume] would return. It runs
 // and changes nothing.
 func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
-	s, err := fl.open(ctx, run, newOptions(list))
+	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return nil, err
 	}

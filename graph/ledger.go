@@ -28,11 +28,13 @@ type ledger struct {
 	alone   few.Map[string, bool]   // the parts that stand alone
 	changes few.Map[string, []byte] // of those, the ones that the next save changes; nil removes
 	loaded  map[string][]byte       // what stood alone when the run was loaded, until alone has it
+	room    [3]store.Part           // for what is packed of a run that waits at one place
 }
 
 // newLedger begins with what was read from the store, if anything was.
 func newLedger(read *checkpoint) *ledger {
-	l := &ledger{packed: make([]store.Part, 0, 4)}
+	l := new(ledger)
+	l.packed = l.room[:0]
 	if read != nil {
 		l.packed, l.saved, l.loaded = append(l.packed, read.packed...), read.pack, read.alone
 		l.measure()

@@ -31,14 +31,6 @@ type options struct {
 	twice      []string // interrupts that were answered more than once
 }
 
-func newOptions(list []Option) *options {
-	o := &options{clock: time.Now}
-	for _, option := range list {
-		option(o)
-	}
-	return o
-}
-
 // WithStore keeps the run in a store. Without one a run cannot wait.
 func WithStore(s store.Checkpoints) Option { return func(o *options) { o.store = s } }
 
@@ -94,31 +86,31 @@ func WithStateModifier(m StateModifier) Option {
 // Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
 // and when the node is entered again it goes on where it was.
 func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
-	o := newOptions(list)
-	if scope := visit.From(ctx); scope != nil && o.store == nil {
+	s := newSession(list)
+	if scope := visit.From(ctx); scope != nil && s.store == nil {
 		return fl.within(ctx, scope.Child(fl.address), input)
 	}
 	var zero S
-	if !utf8.ValidString(o.run) {
-		return zero, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", o.run)
+	if !utf8.ValidString(s.run) {
+		return zero, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", s.run)
 	}
-	if o.run == "" && o.store != nil {
-		o.run = ident.Random("run")
-	} else if o.store != nil {
-		switch _, err := o.store.Load(ctx, store.Key{Account: o.account, Run: o.run}); {
+	if s.run == "" && s.store != nil {
+		s.run = ident.Random("run")
+	} else if s.store != nil {
+		switch _, err := s.store.Load(ctx, s.key()); {
 		case err == nil:
-			return zero, fmt.Errorf("%w: %s", ErrRunExists, o.run)
+			return zero, fmt.Errorf("%w: %s", ErrRunExists, s.run)
 		case !errors.Is(err, store.ErrNotFound):
-			return zero, fmt.Errorf("graph: run %s: loading: %w", o.run, err)
+			return zero, fmt.Errorf("graph: run %s: loading: %w", s.run, err)
 		}
 	}
 	_, ctx = fermata.TakeResumeTargets(ctx)
-	s := newSession(o, o.run, nil)
-	s.head = head{Format: format, Graph: fl.name, Run: o.run}
+	s.head = head{Format: format, Graph: fl.name, Run: s.run}
+	s.begin(nil)
 	s.setStatus(StatusRunning, nil)
 	state, err := fl.execute(ctx, s, input)
 	if s.version == 0 && errors.Is(err, ErrTakenOver) {
-		return zero, fmt.Errorf("%w: %s", ErrRunExists, o.run)
+		return zero, fmt.Errorf("%w: %s", ErrRunExists, s.run)
 	}
 	return state, err
 }
@@ -128,7 +120,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 // answered stays as it is. It returns what [Flow.Run] does.
 func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
 	var zero S
-	s, err := fl.open(ctx, run, newOptions(list))
+	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return zero, err
 	}
@@ -143,14 +135,14 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
-		if _, twice := s.options.answers[id]; twice {
+		if _, twice := s.answers[id]; twice {
 			s.twice = append(s.twice, id)
 		}
 	}
 	if len(s.twice) > 0 {
 		return zero, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
 	}
-	checked, err := s.check(fl, targets, s.options.answers)
+	checked, err := s.check(fl, targets, s.answers)
 	if err != nil {
 		return zero, err
 	}
@@ -161,11 +153,12 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 }
 
 // open loads a run of this graph.
-func (fl *Flow[S]) open(ctx context.Context, run string, o *options) (*session, error) {
-	if o.store == nil {
+func (fl *Flow[S]) open(ctx context.Context, run string, list []Option) (*session, error) {
+	s := newSession(list)
+	if s.run = run; s.store == nil {
 		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
 	}
-	saved, err := o.store.Load(ctx, store.Key{Account: o.account, Run: run})
+	saved, err := s.store.Load(ctx, s.key())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownRun, run)
 	}
@@ -182,7 +175,8 @@ func (fl *Flow[S]) open(ctx context.Context, run string, o *options) (*session, 
 	if loaded.at("").frame == nil { // without it the run would begin anew
 		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partFrame)
 	}
-	return newSession(o, run, loaded), nil
+	s.begin(loaded)
+	return s, nil
 }
 
 // execute takes the outermost frame as far as it gets, and writes down how that ended.

@@ -23,9 +23,8 @@ import (
 // Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
 // meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
 type session struct {
-	*options
+	options
 	naming sync.Once
-	run    string
 	loaded *checkpoint             // nil for a new run
 	places *few.Map[string, about] // what was open, and what is answered now, at and below each place
 
@@ -59,15 +58,23 @@ type stager interface {
 
 var _ visit.Host = (*session)(nil)
 
-func newSession(o *options, run string, loaded *checkpoint) *session {
-	s := &session{options: o, run: run, loaded: loaded}
-	if o.store != nil {
+func newSession(list []Option) *session {
+	s := &session{options: options{clock: time.Now}}
+	for _, option := range list {
+		option(&s.options)
+	}
+	return s
+}
+
+// begin is called when it is known what was loaded: nil for a new run.
+func (s *session) begin(loaded *checkpoint) {
+	s.loaded = loaded
+	if s.store != nil {
 		s.ledger = newLedger(loaded)
 	}
 	if loaded != nil {
 		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.byID
 	}
-	return s
 }
 
 // Run names the run. A run that nobody named and nobody can resume gets a name only if somebody asks for it.

@@ -418,9 +418,14 @@ func (r *Reader) Int() int64 {
 
 // Bool reads true or false.
 func (r *Reader) Bool() bool {
-	switch raw := string(r.Raw()); raw {
-	case "true", "false":
-		return raw == "true"
+	r.space()
+	switch rest := r.data[r.pos:]; {
+	case bytes.HasPrefix(rest, []byte("true")):
+		r.pos += len("true")
+		return true
+	case bytes.HasPrefix(rest, []byte("false")):
+		r.pos += len("false")
+		return false
 	}
 	r.Fail()
 	return false
@@ -438,12 +443,25 @@ func (r *Reader) Raw() []byte {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return raw // a string without escapes has been looked at already
 	}
+	if isWhole(raw) {
+		return raw
+	}
 	if !json.Valid(raw) {
 		r.pos = start
 		r.Fail()
 		return nil
 	}
 	return raw
+}
+
+// isWhole reports whether raw is a whole number that is not negative, of which the small values in a state are often made.
+func isWhole(raw []byte) bool {
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return raw[0] != '0' || len(raw) == 1
 }
 
 // maxDepth keeps a hostile record from eating the stack.

@@ -68,6 +68,7 @@ func FuzzRead_AcceptsOnlyWhatGoReadsTheSame(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x","count":1,"yes":true,"any":{},"list":["a"]}`, ` { "other" : [ {"a":"}"} , 1e5 ] } `, `{"name":"\u00e9\ud83c\udfb5"}`,
 		`{"any":nul}`, `{"any":[1,]}`, `{"count":01}`, `{"count":1.5}`, `{"name":"`, `{}{}`, `{"name":"a\`, `{"any":"\x"}`, "{\"name\":\"\xff\"}", `{"yes":tru}`,
+		`{"any":01}`, `{"any":-1}`, `{"any":0}`, `{"any":1x}`, `{"yes":truest}`, `{"yes":false,"any":10}`, `{"yes":`,
 	} {
 		f.Add([]byte(seed))
 	}

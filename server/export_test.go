@@ -12,3 +12,13 @@ func (s *Server) LookedFor(account string) int {
 
 // AtWork is how many requests are worked on, and how many wait for a place.
 func (s *Server) AtWork() (working, waiting int) { return s.limits.working.load() }
+
+// Inside is how many requests are served, and how many streams.
+func (s *Server) Inside() (requests, streams int) {
+	count := func(h *hall) int {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.taken
+	}
+	return count(s.limits.serving), count(s.limits.streams)
+}

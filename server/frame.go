@@ -72,11 +72,19 @@ func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 	if p != nil {
 		return nil, p
 	}
+	in := false
+	defer func() {
+		if !in { // refused, or whoever was asked who it is has panicked
+			at.leave()
+		}
+	}()
 	principal, p := s.authenticate(*r)
 	switch {
 	case principal != nil:
 		s.limits.hints.learn(shown, principal.Account)
-		at.belongs(principal.Account)
+		if full := at.belongs(principal.Account); full != nil {
+			p = full
+		}
 	case p != nil && p.Status == http.StatusUnauthorized:
 		s.limits.hints.forget(shown)
 	}
@@ -88,9 +96,9 @@ func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
 	}
 	if p != nil {
-		at.leave()
 		return nil, p
 	}
+	in = true
 	return at.leave, nil
 }
 
@@ -102,17 +110,21 @@ func busy(detail string) *Problem {
 
 // places are what a request has taken until it is done: one among those that are served at the same time, and one among those that are worked on, if it is work.
 type places struct {
-	seat  *seat
+	seat  *seat // nil: it needs none
+	limit string
 	lease *lease // nil: it is no work
 	after func()
 }
 
-// belongs says whose they are: that was found out after they were taken.
-func (p places) belongs(account string) {
-	p.seat.belongs(account)
-	if p.lease != nil {
-		p.lease.belongs(account)
+// belongs says whose they are: that was found out after they were taken. They may have too many already.
+func (p places) belongs(account string) *Problem {
+	switch {
+	case p.seat != nil && !p.seat.belongs(account):
+		return crowded(p.limit, "the account has its share of the server; nothing was done")
+	case p.lease != nil && !p.lease.belongs(account):
+		return crowded("working", "the account has its share of the server; nothing was done")
 	}
+	return nil
 }
 
 // leave gives them back.
@@ -120,8 +132,10 @@ func (p places) leave() {
 	if p.lease != nil {
 		p.lease.leave()
 	}
-	p.seat.leave()
-	p.after()
+	if p.seat != nil {
+		p.seat.leave()
+		p.after()
+	}
 }
 
 // place takes the places that a request needs, for the account from which it seems to come. All of this comes before anybody looks at who asks or for what:
@@ -142,18 +156,21 @@ func (s *Server) place(r *http.Request, account string) (at places, p *Problem) 
 // serving takes a place among those that are served at the same time, streams or others.
 func (s *Server) serving(r *http.Request, account string) (at places, p *Problem) {
 	var ok bool
-	if !isStream(r) {
-		if at.seat, ok = s.limits.serving.enter(account); !ok {
-			return at, crowded("in_flight", "the server is at its limit; nothing was done")
+	switch {
+	case isProbe(r):
+		return at, nil
+	case isStream(r):
+		if at.seat, ok = s.limits.streams.enter(account); !ok {
+			return at, crowded("streams", "there are too many streams; nothing was done")
 		}
-		at.after = func() {}
+		s.metrics.streams.Inc()
+		at.limit, at.after = "streams", s.metrics.streams.Dec
 		return at, nil
 	}
-	if at.seat, ok = s.limits.streams.enter(account); !ok {
-		return at, crowded("streams", "there are too many streams; nothing was done")
+	if at.seat, ok = s.limits.serving.enter(account); !ok {
+		return at, crowded("in_flight", "the server is at its limit; nothing was done")
 	}
-	s.metrics.streams.Inc()
-	at.after = s.metrics.streams.Dec
+	at.limit, at.after = "in_flight", func() {}
 	return at, nil
 }
 
@@ -163,13 +180,14 @@ func crowded(limit, detail string) *Problem {
 	return p
 }
 
-// isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits; and whoever asks whether the server
-// is alive must not be told that it is dead because it has much to do.
+// isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits.
 func isWork(r *http.Request) bool {
-	if r.Method != http.MethodGet {
-		return true
-	}
-	return !isStream(r) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz"
+	return r.Method != http.MethodGet || !isStream(r) && !isProbe(r)
+}
+
+// isProbe reports whether somebody asks if the server is alive. They must not be told that it is dead because it has much to do.
+func isProbe(r *http.Request) bool {
+	return r.Method == http.MethodGet && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
 
 // admit refuses what no operation takes.

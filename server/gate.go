@@ -19,7 +19,7 @@ import (
 //	         a part of the places became free, one after the other, and somebody of the account waits all the same
 //	calm ──────────────────────────────────────────────────────────────────────────────────────▶ crowded
 //	     ◀──────────────────────────────────────────────────────────────────────────────────────
-//	                          nobody of the account was without a place for calmAfter
+//	                          nobody of the account was without a place for calmAfter, or it is a trial
 //
 // A place is lent for some time only. Whoever works for longer waits for somebody else: for a model mostly, or for the store. If the store answers at once it
 // is not the store, and the place goes to the next; else it would only make the others there wait longer.
@@ -53,6 +53,10 @@ const (
 	crowdedAfter = 30 * time.Millisecond
 	// calmAfter is how long nobody may be without a place before it is calm again.
 	calmAfter = 500 * time.Millisecond
+	// trialAfter is how long an account crowds before it is tried out whether it still does: with few places somebody is always without one, also when there
+	// were too many for a moment only. Each trial that shows that it does doubles the time until the next, mostTrials times.
+	trialAfter = 5 * time.Second
+	mostTrials = 4
 	// calmPatience and crowdedPatience are how long somebody waits.
 	calmPatience    = 250 * time.Millisecond
 	crowdedPatience = 10 * time.Millisecond
@@ -84,9 +88,16 @@ func (g *gate) arrive(account string, now time.Time) (c *class, w *waiter, patie
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.classOf(account, now)
-	if c.crowded && now.Sub(c.lacked) >= calmAfter {
-		g.crowds(c, false)
+	switch {
+	case !c.crowded:
+	case now.Sub(c.lacked) >= calmAfter:
+		g.calms(c)
+		c.trials = 0
+	case now.Sub(c.began) >= c.trial():
+		g.calms(c)
+		c.trials = min(c.trials+1, mostTrials)
 	}
+	g.letIn(now) // time alone may have made room, and those who wait were here before
 	if g.admits(c, now) {
 		g.take(c, now)
 		return c, nil, 0
@@ -149,7 +160,7 @@ func (g *gate) leave(l *lease, done bool) {
 		c.done++
 	}
 	if !c.crowded && len(c.waiting) > 0 && c.done >= max(1, g.places/crowdedShare) && now.Sub(c.since) >= crowdedAfter {
-		g.crowds(c, true)
+		g.crowds(c, now)
 		g.sendAway(c, now)
 	}
 	g.give(c)

@@ -20,6 +20,8 @@ type class struct {
 	seen    time.Time
 
 	crowded bool
+	began   time.Time // when it began to crowd last
+	trials  int       // how many times it was tried out whether it still does, and it did
 	since   time.Time // since when there was always somebody who waits
 	done    int       // how many were done since then
 	lacked  time.Time // when somebody came last for whom there was no place
@@ -97,7 +99,6 @@ func (g *gate) mayWait(c *class) bool {
 // letIn gives what is free to those who wait.
 func (g *gate) letIn(now time.Time) {
 	for c := g.next(now); c != nil; c = g.next(now) {
-		c.given = now
 		g.take(c, now)
 		waiter := 0
 		if c.crowded {
@@ -122,6 +123,7 @@ func (g *gate) next(now time.Time) (next *class) {
 
 func (g *gate) take(c *class, now time.Time) {
 	g.count(c, 1)
+	c.given = now
 	if c.crowded {
 		g.fed = now
 	}
@@ -143,33 +145,48 @@ func (g *gate) count(c *class, places int) {
 	}
 }
 
-// crowds says whether a class does.
-func (g *gate) crowds(c *class, crowded bool) {
-	if c.crowded == crowded {
+// crowds is for a class of which more come than get done.
+func (g *gate) crowds(c *class, now time.Time) {
+	if c.crowded {
 		return
 	}
-	c.crowded = crowded
-	if crowded {
-		g.crowding += c.taken
-	} else {
-		g.crowding -= c.taken
+	if now.Sub(c.began) >= 2*c.trial() { // the last trial was a success
+		c.trials = 0
 	}
+	c.crowded, c.began = true, now
+	g.crowding += c.taken
 }
 
-// belongs says whose place it is: that was found out after it was taken.
-func (l *lease) belongs(account string) {
+// calms is for a class that crowds no longer, or perhaps no longer.
+func (g *gate) calms(c *class) {
+	c.crowded = false
+	g.crowding -= c.taken
+}
+
+// trial is how long the class crowds before it is tried out whether it still does.
+func (c *class) trial() time.Duration { return trialAfter << c.trials }
+
+// belongs says whose place it is: that was found out after it was taken. It is false if they may not have it; then it has to be left. Else whoever looks like
+// somebody else each time would take them all.
+func (l *lease) belongs(account string) bool {
 	g := l.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	c := g.classOf(account, now)
 	if c == l.class || l.over.Load() {
-		return
+		return true
 	}
 	g.give(l.class)
-	g.take(c, now)
-	l.class = c
+	ok := g.admits(c, now)
+	if ok {
+		l.class = c
+	} else {
+		c.lacked = now
+	}
+	g.take(l.class, now)
 	g.letIn(now)
+	return ok
 }
 
 // company knows who came lately, as far as it is needed to say whether somebody is alone.

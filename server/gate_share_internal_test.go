@@ -187,7 +187,7 @@ func TestGate_ThoseWhoCrowdShareTheFewPlaces(t *testing.T) {
 	atGate(t, 16, false, func(g *porter) {
 		now := time.Now()
 		for _, account := range []string{"a", "b", "c"} {
-			g.crowds(g.classOf(account, now), true)
+			g.crowds(g.classOf(account, now), now)
 			g.classOf(account, now).lacked = now
 		}
 		if a, b, c := len(g.takeAll("a")), len(g.takeAll("b")), len(g.takeAll("c")); a+b+c != g.narrow {

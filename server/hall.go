@@ -34,14 +34,20 @@ func (h *hall) enter(account string) (*seat, bool) {
 	defer h.mu.Unlock()
 	now := time.Now()
 	h.seen.see(account, now)
-	free, own := h.places-h.taken, h.by[account]
-	switch {
-	case own == 0 && free > -max(1, h.places/spareShare):
-	case free <= 0, h.seen.beside(account, now) && own >= hallShare*free:
+	if !h.admits(account, now) {
 		return nil, false
 	}
 	h.count(account, 1)
 	return &seat{hall: h, account: account}, true
+}
+
+// admits reports whether an account may take a place now.
+func (h *hall) admits(account string, now time.Time) bool {
+	free, own := h.places-h.taken, h.by[account]
+	if own == 0 {
+		return free > -max(1, h.places/spareShare)
+	}
+	return free > 0 && (!h.seen.beside(account, now) || own < hallShare*free)
 }
 
 func (h *hall) count(account string, places int) {
@@ -52,15 +58,23 @@ func (h *hall) count(account string, places int) {
 	}
 }
 
-// belongs says whose place it is: that was found out after it was taken.
-func (s *seat) belongs(account string) {
+// belongs says whose place it is: that was found out after it was taken. It is false if they may not have it; then it has to be left.
+func (s *seat) belongs(account string) bool {
 	h := s.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen.see(account, time.Now())
+	now := time.Now()
+	h.seen.see(account, now)
+	if account == s.account {
+		return true
+	}
 	h.count(s.account, -1)
-	h.count(account, 1)
-	s.account = account
+	ok := h.admits(account, now)
+	if ok {
+		s.account = account
+	}
+	h.count(s.account, 1)
+	return ok
 }
 
 // leave gives the place back.

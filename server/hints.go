@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"net/http"
 	"sync"
@@ -20,9 +21,9 @@ type credential [sha256.Size]byte
 // mostHints is how many there are in one generation.
 const mostHints = 10_000
 
-// shown is what a request shows: its token, or else its session.
+// shown is what a request shows: its token, however that is spelled, or else its session.
 func (s *Server) shown(r *http.Request) credential {
-	if token := r.Header.Get("Authorization"); token != "" {
+	if token := cmp.Or(bearer(r), r.Header.Get("Authorization")); token != "" {
 		return sha256.Sum256([]byte(token))
 	}
 	if s.people != nil {
@@ -46,13 +47,16 @@ func (h *hints) account(c credential) string {
 	return account
 }
 
-// learn remembers whose a credential is.
+// learn remembers whose a credential is. One that several come with, as through a proxy that has one for all, is nobody's.
 func (h *hints) learn(c credential, account string) {
 	if c == (credential{}) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if was, ok := h.young[c]; ok && was != account {
+		account = strangers
+	}
 	h.keep(c, account)
 }
 

@@ -239,3 +239,44 @@ func TestLimits_StrangersDoNotKeepAccountsOut(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is asked who somebody is may panic; the place that was taken until then is given back.
+func TestLimits_NoPlaceIsLostWhenAnAuthenticatorPanics(t *testing.T) {
+	s := open(t, func(c *server.Config) {
+		c.Limits.InFlight, c.Limits.Streams = 2, 2
+		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+			if r.Header.Get("Authorization") == "Bearer boom" {
+				panic("boom")
+			}
+			return tokens.Authenticate(r)
+		})
+	})
+	for _, path := range []string{"/api/v1/graphs", "/api/v1/runs/x/events"} {
+		for range 4 {
+			if got := s.call("boom", "GET", path, ""); got.status != 500 {
+				t.Errorf("%+v", got)
+			}
+		}
+	}
+	if requests, streams := s.server.Inside(); requests != 0 || streams != 0 || !strings.Contains(s.metrics(), "fermata_http_streams 0\n") {
+		t.Errorf("%d requests and %d streams are still inside", requests, streams)
+	}
+}
+
+// A server that has as much to do as it can is not dead.
+func TestLimits_ProbesNeedNoPlace(t *testing.T) {
+	s, release := heldWith(t, func(c *server.Config) { c.Limits.InFlight, c.Limits.Working = 1, 1 })
+	defer release()
+	for _, token := range []string{"agent@acme", "agent@other"} { // the second takes what is left for those who have none
+		go http.DefaultClient.Do(s.request(token, "POST", "/api/v1/ai/chat", startHeld))
+	}
+	s.until("nobody else gets in", func() bool { requests, _ := s.server.Inside(); return requests == 2 })
+	if got := s.call("agent@acme", "GET", "/api/v1/graphs", ""); got.status != 503 {
+		t.Errorf("there is room: %+v", got)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if got := s.call("", "GET", path, ""); got.status != 200 {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}

@@ -261,8 +261,9 @@ func (s *siege) wire(r *rand.Rand) {
 		}
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		// These two say what the protocol is, not what went wrong.
-		if code := response.StatusCode; code >= 500 && code != http.StatusNotImplemented && code != http.StatusHTTPVersionNotSupported || strings.Contains(string(text), "jewels") {
+		// These say what the protocol is, or that others are at it, not what went wrong.
+		known := []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusServiceUnavailable}
+		if code := response.StatusCode; code >= 500 && !slices.Contains(known, code) || strings.Contains(string(text), "jewels") {
 			s.Errorf("%q: %d %s", bytes, code, text)
 		}
 	}
@@ -329,6 +330,11 @@ func (s *siege) quiet() {
 	s.Helper()
 	http.DefaultClient.CloseIdleConnections()
 	stacks := make([]byte, 4<<20)
+	s.until("nobody has a place", func() bool {
+		working, waiting := s.server.AtWork()
+		requests, streams := s.server.Inside()
+		return working+waiting+requests+streams == 0
+	})
 	s.until("nobody is served", func() bool {
 		text := string(stacks[:runtime.Stack(stacks, true)])
 		return !slices.ContainsFunc(strings.Split(text, "\n\n"), func(one string) bool { return strings.Contains(one, "net/http.(*conn).serve(") })

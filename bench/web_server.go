@@ -23,6 +23,9 @@ type serving struct {
 // does when it is asked for more than it can do is up to its other limits, which are the defaults.
 const plenty = 1_000_000_000
 
+// mostOpen is more than are left open when the server was asked for too much.
+const mostOpen = 100_000
+
 // open begins to serve, and returns where, and the key to come in with.
 func (s *serving) open(ctx context.Context, streams int) (url, key string, err error) {
 	keys, err := s.keys(ctx, benchAccount, 1)
@@ -31,7 +34,7 @@ func (s *serving) open(ctx context.Context, streams int) (url, key string, err e
 	}
 	handler, err := server.New(server.Config{
 		Executor: s.executor, Auth: server.Keys(s.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Limits: server.Limits{Rate: plenty, Burst: plenty, Streams: streams},
+		Limits: server.Limits{Rate: plenty, Burst: plenty, Streams: streams, Open: mostOpen},
 	})
 	if err != nil {
 		return "", "", err

@@ -2,6 +2,22 @@ package main
 
 // sqliteMutants are of the protocol in SQLite: of its statements, and of what the database itself refuses.
 var sqliteMutants = []mutant{
+	{"I9", "in a group, callers are told before their writes are on disk", "store/sqlite/group.go",
+		swap(`tell(group, tx.Commit())`, `tell(group, nil)
+	tx.Commit()`),
+		"./store/sqlite", "TestGroup_I9"},
+	{"I9", "in a group, what a write has seen of another one counts without a commit", "store/sqlite/group.go",
+		swap(`		if err != nil {
+			w.err = err`, `		if err != nil && w.err == nil {
+			w.err = err`),
+		"./store/sqlite", "TestGroup_I9"},
+	{"I9", "in a group, half of a write that fails stays", "store/sqlite/group.go",
+		swap("tx.Exec(`ROLLBACK TO change`)", "tx.Exec(`SELECT 1`)"),
+		"./store/sqlite", "TestGroup_OneThatFails"},
+	{"I9", "a group that is gone is committed", "store/sqlite/group.go",
+		swap(`			s.apart(group)
+			return`, `			break`),
+		"./store/sqlite", "TestGroup_IfItIsGone"},
 	{"I16", "a lease with an old fence is good", "store/sqlite/claim.go",
 		swap(`AND fence = ?3 AND status = 'running'`, `AND ?3 > 0 AND status = 'running'`),
 		"./store/sqlite", "TestStore/Runs/I16"},

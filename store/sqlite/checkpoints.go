@@ -83,17 +83,17 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	return s.saveIf(ctx, key, base, delta, func(turn) error { return nil })
+	return s.saveIf(ctx, key, base, delta, func(context.Context, turn) error { return nil })
 }
 
 // saveIf saves unless the transaction finds that it may not.
-func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(turn) error) (int64, error) {
+func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(context.Context, turn) error) (int64, error) {
 	const op = "save to"
 	if err := check(key, delta); err != nil {
 		return 0, s.fail(ctx, op, err)
 	}
-	return do(ctx, s, op, func(t turn) (int64, error) {
-		if err := may(t); err != nil {
+	return do(ctx, s, op, func(ctx context.Context, t turn) (int64, error) {
+		if err := may(ctx, t); err != nil {
 			return 0, err
 		}
 		return base + 1, t.save(ctx, key, base, delta)
@@ -102,7 +102,7 @@ func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta sto
 
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.StmtContext(ctx, s.writing[removeSQL]).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
 		return err
 	})
@@ -110,19 +110,6 @@ func (s *Store) Delete(ctx context.Context, key store.Key) error {
 		return s.fail(ctx, "delete from", err)
 	}
 	return nil
-}
-
-// write runs change in a transaction that is the only writer of the file.
-func (s *Store) write(ctx context.Context, change func(*sql.Tx) error) error {
-	tx, err := s.writer.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after Commit
-	if err := change(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 // save applies the delta, or returns ErrStale.

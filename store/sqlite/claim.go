@@ -65,7 +65,7 @@ func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.Work, erro
 	} else if !found {
 		return nil, nil
 	}
-	return do(ctx, s, op, func(t turn) (*store.Work, error) { return t.claim(ctx, claim) })
+	return do(ctx, s, op, func(ctx context.Context, t turn) (*store.Work, error) { return t.claim(ctx, claim) })
 }
 
 // candidate is a run with something to do.
@@ -110,7 +110,7 @@ func (t turn) claim(ctx context.Context, claim store.Claim) (*store.Work, error)
 
 // Renew extends a lease; see [store.Runs].
 func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Duration) error {
-	_, err := do(ctx, s, "renew a lease in", func(t turn) (struct{}, error) {
+	_, err := do(ctx, s, "renew a lease in", func(ctx context.Context, t turn) (struct{}, error) {
 		return struct{}{}, t.change(ctx, lease, renewSQL, t.now+micros(duration))
 	})
 	return err
@@ -118,7 +118,7 @@ func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Dura
 
 // SetRef notes how the provider calls the run; see [store.Runs].
 func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
-	_, err := do(ctx, s, "set a reference in", func(t turn) (struct{}, error) {
+	_, err := do(ctx, s, "set a reference in", func(ctx context.Context, t turn) (struct{}, error) {
 		return struct{}{}, t.change(ctx, lease, setRefSQL, ref)
 	})
 	return err
@@ -126,7 +126,7 @@ func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error
 
 // Release gives a run back undone; see [store.Runs].
 func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
-	_, err := do(ctx, s, "release a run in", func(t turn) (struct{}, error) {
+	_, err := do(ctx, s, "release a run in", func(ctx context.Context, t turn) (struct{}, error) {
 		return struct{}{}, t.release(ctx, lease, release)
 	})
 	return err

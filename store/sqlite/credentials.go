@@ -27,7 +27,7 @@ func scanCredential(row scanner) (c store.Credential, err error) {
 
 // AddCredential keeps a new credential; see [store.Credentials].
 func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
-	_, err := do(ctx, s, "add a credential to", func(t turn) (struct{}, error) {
+	_, err := do(ctx, s, "add a credential to", func(ctx context.Context, t turn) (struct{}, error) {
 		if c.ID == "" {
 			return struct{}{}, store.ErrKey
 		}
@@ -76,7 +76,7 @@ func (s *Store) Credentials(ctx context.Context, account string) ([]store.Creden
 
 // RevokeCredential ends a credential; see [store.Credentials].
 func (s *Store) RevokeCredential(ctx context.Context, account, id string) error {
-	_, err := do(ctx, s, "revoke a credential in", func(t turn) (struct{}, error) {
+	_, err := do(ctx, s, "revoke a credential in", func(ctx context.Context, t turn) (struct{}, error) {
 		changed, err := t.exec(ctx, revokeCredentialSQL, id, account, t.now)
 		if err != nil || changed > 0 {
 			return struct{}{}, err
@@ -99,7 +99,7 @@ DELETE FROM credentials WHERE id IN (
 
 // ForgetCredentials deletes those that were over before a time; see [store.Credentials].
 func (s *Store) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return do(ctx, s, "forget credentials of", func(t turn) (int, error) {
+	return do(ctx, s, "forget credentials of", func(ctx context.Context, t turn) (int, error) {
 		forgotten, err := t.exec(ctx, forgetCredentialsSQL, prefix, before.UnixMicro(), limit)
 		return int(forgotten), err
 	})

@@ -51,7 +51,7 @@ func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Rece
 	if err := decision.Beside.Check(); err != nil {
 		return store.Receipt{}, err
 	}
-	return do(ctx, s, "decide in", func(t turn) (store.Receipt, error) { return t.decide(ctx, decision) })
+	return do(ctx, s, "decide in", func(ctx context.Context, t turn) (store.Receipt, error) { return t.decide(ctx, decision) })
 }
 
 func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
@@ -151,7 +151,9 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 	} else if len(due) == 0 {
 		return nil, nil
 	}
-	return do(ctx, s, op, func(t turn) ([]store.Interrupt, error) { return t.expire(ctx, until, limit, beside) })
+	return do(ctx, s, op, func(ctx context.Context, t turn) ([]store.Interrupt, error) {
+		return t.expire(ctx, until, limit, beside)
+	})
 }
 
 func (t turn) due(ctx context.Context, until time.Time, limit int) ([]store.Interrupt, error) {

@@ -241,7 +241,7 @@ func (s *Store) Amend(ctx context.Context, account string, beside store.Beside) 
 	if err := beside.Check(); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, "amend papers of", func(t turn) (struct{}, error) { return struct{}{}, t.beside(ctx, account, beside) })
+	_, err := do(ctx, s, "amend papers of", func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.beside(ctx, account, beside) })
 	return err
 }
 

@@ -38,7 +38,7 @@ func (s *Store) Begin(ctx context.Context, lease store.Lease, effect store.NewEf
 	if err := effect.Beside.Check(); err != nil {
 		return store.Effect{}, false, err
 	}
-	line, err = do(ctx, s, "begin an effect in", func(t turn) (line store.Effect, err error) {
+	line, err = do(ctx, s, "begin an effect in", func(ctx context.Context, t turn) (line store.Effect, err error) {
 		line, begun, err = t.begin(ctx, lease, effect)
 		return line, err
 	})
@@ -110,7 +110,7 @@ func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
 	if err := end.Beside.Check(); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, "end an effect in", func(t turn) (struct{}, error) { return struct{}{}, t.end(ctx, end) })
+	_, err := do(ctx, s, "end an effect in", func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.end(ctx, end) })
 	return err
 }
 
@@ -151,5 +151,5 @@ type fenced struct {
 
 // Save looks at the fence in the transaction that saves: nobody can take the run over in between.
 func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	return f.saveIf(ctx, key, base, delta, func(t turn) error { return t.owned(ctx, f.lease) })
+	return f.saveIf(ctx, key, base, delta, func(ctx context.Context, t turn) error { return t.owned(ctx, f.lease) })
 }

@@ -52,7 +52,7 @@ func (s *Store) Finished(ctx context.Context, before time.Time, limit int) ([]st
 
 // Forget deletes a run that is over; see [store.Keeping].
 func (s *Store) Forget(ctx context.Context, account, run string) error {
-	_, err := do(ctx, s, "forget a run in", func(t turn) (struct{}, error) { return struct{}{}, t.forget(ctx, account, run) })
+	_, err := do(ctx, s, "forget a run in", func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.forget(ctx, account, run) })
 	return err
 }
 
@@ -130,7 +130,7 @@ func (s *Store) Once(ctx context.Context, name string, value []byte) ([]byte, er
 	} else if known {
 		return kept, nil
 	}
-	return do(ctx, s, op, func(t turn) ([]byte, error) {
+	return do(ctx, s, op, func(ctx context.Context, t turn) ([]byte, error) {
 		kept, known, err := t.once(ctx, name)
 		if err != nil || known {
 			return kept, err

@@ -35,11 +35,86 @@ func TestCrash_PowerFault_AnyOperationMayFail(t *testing.T) {
 			short := append([]powerStep{restart, restart}, approvedLife("r")[:5]...)
 			live(newHistory(t, short, `PRAGMA wal_autocheckpoint = 10`, `PRAGMA journal_size_limit = 0`))
 			for range soaked(0, 5) {
-				live(drawHistory(t, seed))
+				live(drawHistory(t, seed, mixedLives))
 				seed++
 			}
 		})
 	}
+}
+
+// In a group, too, any operation may fail. Who was told that it is done finds it done, also after a power loss; who was told nothing of it may repeat it; and then
+// everything is as it would be without trouble.
+func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {
+	slowUnderRace(t)
+	const spilling = `PRAGMA cache_size = 1` // so that a transaction writes to its log before it commits
+	var begin, saves []powerStep
+	for _, run := range []string{"a", "b", "c"} {
+		begin, saves = append(begin, createStep(run, 0)), append(saves, saveStep(run, 1, 0, 50_000))
+	}
+	h := newHistory(t, append(append([]powerStep{restart}, begin...), groupStep(saves...)), `PRAGMA wal_autocheckpoint = 0`, spilling)
+	r := rand.New(rand.NewPCG(newPowerSeed(t), 4))
+	told := map[int]int{} // how often so many of the three were done
+	for _, trouble := range []plugpull.Trouble{
+		{Kinds: plugpull.Kinds(), Err: syscall.EIO},
+		{Kinds: []plugpull.Kind{plugpull.Writing}, Err: syscall.ENOSPC},
+	} {
+		for trouble.At = 1; ; trouble.At += soaked(3, 1) {
+			done, met := groupInTrouble(t, h, saves, trouble, r)
+			if !met {
+				break
+			}
+			told[done]++
+		}
+	}
+	t.Logf("told that it is done, of three: %v", told)
+	if told[0] == 0 || told[3] == 0 {
+		t.Error("no group failed, or none came through after trouble")
+	}
+}
+
+// groupInTrouble does the last step of a history, a group, with trouble in one of its operations, and says how many of its writes came through.
+func groupInTrouble(t *testing.T, h *powerHistory, writes []powerStep, trouble plugpull.Trouble, r *rand.Rand) (done int, met bool) {
+	t.Helper()
+	b := newPowerBook(t, nil, h.settings...)
+	defer b.throwAway()
+	last := len(h.steps) - 1
+	if _, err := h.goOn(t.Context(), b, 0, false, last); err != nil {
+		t.Fatal(err)
+	}
+	b.now = powerTime(last)
+	errs := make([]error, len(writes))
+	var calls []func(*Store)
+	for n, step := range writes {
+		calls = append(calls, func(s *Store) { _, errs[n] = step.says(t.Context(), &powerBook{Store: s}) })
+	}
+	b.disk.Expect(trouble)
+	together(b.Store, calls...)
+	met = b.disk.Met()
+	b.disk.Expect(plugpull.Trouble{})
+
+	after := newPowerBook(t, b.disk.Pull(b.disk.Moment(), plugpull.Draw(r)), h.settings...)
+	defer after.throwAway()
+	if err := errors.Join(after.open(t.Context()), after.sound(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for _, book := range []*powerBook{b, after} {
+		book.now = powerTime(last)
+		for n, step := range writes {
+			says, err := step.says(t.Context(), book)
+			if err != nil || errs[n] == nil && says != step.again {
+				t.Fatalf("trouble %d: write %d was told %v; repeated, it says %q, %v", trouble.At, n, errs[n], says, err)
+			}
+		}
+		if state, err := book.state(t.Context()); err != nil || state != h.states[last+1] {
+			t.Fatalf("trouble %d: %v (-without +now):\n%s", trouble.At, err, diff(h.states[last+1], state))
+		}
+	}
+	for _, err := range errs {
+		if err == nil {
+			done++
+		}
+	}
+	return done, met
 }
 
 // faultyLife lives a history in which everything fails that can.

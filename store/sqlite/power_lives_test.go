@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ type powerStep struct {
 	name  string
 	call  func(ctx context.Context, b *powerBook) (string, error)
 	again string // what it says if it is repeated because nobody knew that it had come through
+	life  int    // whose step it is, among lives that are mixed
+	group []powerStep
 }
 
 // same is said again by a call that says the same.
@@ -34,6 +37,38 @@ func (p powerStep) says(ctx context.Context, b *powerBook) (says string, unknown
 		return err.Error(), nil
 	}
 	return says, err
+}
+
+// repeated is what a step that said this says when it is repeated.
+func (p powerStep) repeated(said string) string {
+	switch {
+	case p.group != nil:
+		parts := strings.Split(said, saidTogether)
+		for n, member := range p.group {
+			parts[n] = member.repeated(parts[n])
+		}
+		return strings.Join(parts, saidTogether)
+	case p.again == same:
+		return said
+	}
+	return p.again
+}
+
+// saidTogether is between what the steps of a group say.
+const saidTogether = " | "
+
+// groupStep does steps in one transaction.
+func groupStep(group ...powerStep) powerStep {
+	call := func(ctx context.Context, b *powerBook) (string, error) {
+		said, errs := make([]string, len(group)), make([]error, len(group))
+		var calls []func(*Store)
+		for n, step := range group {
+			calls = append(calls, func(s *Store) { said[n], errs[n] = step.says(ctx, &powerBook{Store: s}) })
+		}
+		together(b.Store, calls...)
+		return strings.Join(said, saidTogether), errors.Join(errs...)
+	}
+	return powerStep{name: "group", call: call, group: group}
 }
 
 // powerLife is one run of its own, from its beginning to its end.
@@ -57,7 +92,11 @@ func livesInOrder() (steps []powerStep) {
 func mixedLives(r *rand.Rand) []powerStep {
 	var lives [][]powerStep
 	for n, life := range powerLives {
-		lives = append(lives, life(fmt.Sprint("r", n)))
+		steps := life(fmt.Sprint("r", n))
+		for i := range steps {
+			steps[i].life = n + 1
+		}
+		lives = append(lives, steps)
 	}
 	steps := []powerStep{restart}
 	for len(lives) > 0 {
@@ -78,12 +117,35 @@ func mixedLives(r *rand.Rand) []powerStep {
 	return steps
 }
 
+// groupedLives are mixed lives in which some steps of different ones come together.
+func groupedLives(r *rand.Rand) (steps []powerStep) {
+	var group []powerStep
+	end := func() {
+		if len(group) > 1 {
+			group = []powerStep{groupStep(group...)}
+		}
+		steps, group = append(steps, group...), nil
+	}
+	for _, step := range mixedLives(r) {
+		alone := step.life == 0 || step.name == "Vacuum" || step.name == "Reseal" // which is no write, and which are several
+		again := slices.ContainsFunc(group, func(member powerStep) bool { return member.life == step.life })
+		if alone || again || r.IntN(3) == 0 {
+			end()
+		}
+		if group = append(group, step); alone {
+			end()
+		}
+	}
+	end()
+	return steps
+}
+
 var (
-	hold    = powerStep{"hold", func(ctx context.Context, b *powerBook) (string, error) { return "", b.hold(ctx) }, same}
-	letGo   = powerStep{"let go", func(ctx context.Context, b *powerBook) (string, error) { b.letGo(ctx); return "", nil }, same}
-	restart = powerStep{"restart", func(ctx context.Context, b *powerBook) (string, error) {
-		return "", errors.Join(b.close(ctx), b.open(ctx))
-	}, same}
+	hold    = doStep("hold", same, func(ctx context.Context, b *powerBook) error { return b.hold(ctx) })
+	letGo   = doStep("let go", same, func(ctx context.Context, b *powerBook) error { b.letGo(ctx); return nil })
+	restart = doStep("restart", same, func(ctx context.Context, b *powerBook) error {
+		return errors.Join(b.close(ctx), b.open(ctx))
+	})
 )
 
 func approvedLife(run string) []powerStep {
@@ -126,10 +188,10 @@ func expiredLife(run string) []powerStep {
 	return []powerStep{
 		createStep(run, 0),
 		restStep(run, 1, due),
-		{"Expire", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "Expire", call: func(ctx context.Context, b *powerBook) (string, error) {
 			expired, err := b.Expire(ctx, time.Time{}, 10, func(i store.Interrupt, _ *store.Paper) store.Beside { return recording("expired", i.ID) })
 			return fmt.Sprint(len(expired), " expired"), err
-		}, "0 expired"},
+		}, again: "0 expired"},
 		claimStep(run),
 		restStep(run, 2, store.Rest{Status: store.Completed, Applied: []string{run + "/due"}}),
 	}
@@ -171,10 +233,10 @@ func parkedLife(run string) []powerStep {
 		doStep("Release", store.ErrFenced.Error(), func(ctx context.Context, b *powerBook) error {
 			return b.Release(ctx, powerLease(run, 1), store.Release{Park: true})
 		}),
-		{"Retry", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "Retry", call: func(ctx context.Context, b *powerBook) (string, error) {
 			ready, err := b.Retry(ctx, "acme", "key-"+run)
 			return string(ready.Status), err
-		}, store.ErrNotFound.Error()},
+		}, again: store.ErrNotFound.Error()},
 		claimStep(run),
 		beginStep(run, 2, allowed),
 		endStep(ask, store.Succeeded),
@@ -189,21 +251,21 @@ func keptLife(run string) []powerStep {
 		saveStep(run, 1, 0, 6000),
 		saveStep(run, 1, 1, 10),
 		saveStep(run, 1, 2, 9000),
-		{"Once", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "Once", call: func(ctx context.Context, b *powerBook) (string, error) {
 			kept, err := b.Once(ctx, run, bulk(run, 100))
 			return string(kept), err
-		}, same},
+		}, again: same},
 		doStep("AddCredential", store.ErrExists.Error(), func(ctx context.Context, b *powerBook) error {
 			return b.AddCredential(ctx, store.Credential{ID: run + "/key", Account: "acme", Name: "ann", Role: "user", Hash: bulk(run, 32)})
 		}),
 		doStep("RevokeCredential", same, func(ctx context.Context, b *powerBook) error {
 			return b.RevokeCredential(ctx, "acme", run+"/key")
 		}),
-		{"ForgetCredentials", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "ForgetCredentials", call: func(ctx context.Context, b *powerBook) (string, error) {
 			forgotten, err := b.ForgetCredentials(ctx, run+"/key", time.Now().Add(time.Hour), 1)
 			return strconv.Itoa(forgotten), err
-		}, "0"},
-		{"Reseal", func(ctx context.Context, b *powerBook) (string, error) { return "", resealAll(ctx, b, resealOnce(run)) }, same},
+		}, again: "0"},
+		{name: "Reseal", call: func(ctx context.Context, b *powerBook) (string, error) { return "", resealAll(ctx, b, resealOnce(run)) }, again: same},
 		doStep("Delete", same, func(ctx context.Context, b *powerBook) error {
 			return b.Delete(ctx, store.Key{Account: "acme", Run: run})
 		}),
@@ -228,10 +290,10 @@ func deskLife(run string) []powerStep {
 	extended := requestOf(run, ask, 1)
 	extended.Deadline = powerTime(1_000_000)
 	return []powerStep{
-		{"Create", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "Create", call: func(ctx context.Context, b *powerBook) (string, error) {
 			lease, err := b.Create(ctx, created)
 			return fmt.Sprint("fence ", lease.Fence), err
-		}, store.ErrExists.Error()},
+		}, again: store.ErrExists.Error()},
 		restStep(run, 1, rested),
 		doStep("Amend", store.ErrStale.Error(), func(ctx context.Context, b *powerBook) error {
 			return b.Amend(ctx, "acme", recording("viewed", run, extended, store.PaperChange{Kind: "notice", ID: run, Next: powerTime(1)}))
@@ -240,10 +302,10 @@ func deskLife(run string) []powerStep {
 		claimStep(run),
 		beginStep(run, 2, effect),
 		doStep("End", same, func(ctx context.Context, b *powerBook) error { return b.End(ctx, end) }),
-		{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
+		{name: "Cancel", call: func(ctx context.Context, b *powerBook) (string, error) {
 			ended, err := b.Cancel(ctx, "acme", run, store.Cancelled, recording("cancelled", run))
 			return string(ended.Status), err
-		}, store.ErrNotFound.Error()},
+		}, again: store.ErrNotFound.Error()},
 		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
 	}
 }
@@ -283,7 +345,7 @@ func bulk(run string, size int) []byte {
 }
 
 func doStep(name, again string, call func(ctx context.Context, b *powerBook) error) powerStep {
-	return powerStep{name, func(ctx context.Context, b *powerBook) (string, error) { return "", call(ctx, b) }, again}
+	return powerStep{name: name, call: func(ctx context.Context, b *powerBook) (string, error) { return "", call(ctx, b) }, again: again}
 }
 
 // createStep begins the run that follows so many others with its state key.
@@ -293,10 +355,10 @@ func createStep(run string, after int) powerStep {
 	if after > 0 {
 		n.ID = fmt.Sprint(run, "-", after+1)
 	}
-	return powerStep{"Create", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Create", call: func(ctx context.Context, b *powerBook) (string, error) {
 		lease, err := b.Create(ctx, n)
 		return fmt.Sprint("fence ", lease.Fence), err
-	}, store.ErrExists.Error()}
+	}, again: store.ErrExists.Error()}
 }
 
 func saveStep(run string, fence, base int64, size int) powerStep {
@@ -304,41 +366,41 @@ func saveStep(run string, fence, base int64, size int) powerStep {
 	if base > 0 {
 		delta.Delete = []string{fmt.Sprint("part ", base-1)}
 	}
-	return powerStep{"Save", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Save", call: func(ctx context.Context, b *powerBook) (string, error) {
 		version, err := b.Fenced(powerLease(run, fence)).Save(ctx, store.Key{Account: "acme", Run: run}, base, delta)
 		return fmt.Sprint("version ", version), err
-	}, store.ErrStale.Error()}
+	}, again: store.ErrStale.Error()}
 }
 
 func restStep(run string, fence int64, rest store.Rest) powerStep {
-	return powerStep{"Rest", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Rest", call: func(ctx context.Context, b *powerBook) (string, error) {
 		status, err := b.Rest(ctx, powerLease(run, fence), rest)
 		return string(status), err
-	}, store.ErrFenced.Error()}
+	}, again: store.ErrFenced.Error()}
 }
 
 func decideStep(d store.Decision) powerStep {
-	return powerStep{"Decide", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Decide", call: func(ctx context.Context, b *powerBook) (string, error) {
 		receipt, err := b.Decide(ctx, d)
 		return fmt.Sprint(receipt.Result, receipt.Interrupt, receipt.At), err
-	}, same}
+	}, again: same}
 }
 
 func claimStep(run string) powerStep {
-	return powerStep{"Claim", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Claim", call: func(ctx context.Context, b *powerBook) (string, error) {
 		work, err := b.Claim(ctx, store.Claim{Owner: "test", Lease: long, Account: "acme", Run: run})
 		if work == nil {
 			return "nothing", err
 		}
 		return fmt.Sprintf("fence %d with %d decided", work.Lease.Fence, len(work.Decided)), err
-	}, "nothing"}
+	}, again: "nothing"}
 }
 
 func beginStep(run string, fence int64, effect store.NewEffect) powerStep {
-	return powerStep{"Begin", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Begin", call: func(ctx context.Context, b *powerBook) (string, error) {
 		line, begun, err := b.Begin(ctx, powerLease(run, fence), effect)
 		return fmt.Sprint(line.State, ", begun ", begun), err
-	}, "started, begun false"}
+	}, again: "started, begun false"}
 }
 
 // approved is an effect that was approved.
@@ -353,10 +415,10 @@ func endStep(ask string, state store.EffectState) powerStep {
 }
 
 func cancelStep(run string, as store.Status) powerStep {
-	return powerStep{"Cancel", func(ctx context.Context, b *powerBook) (string, error) {
+	return powerStep{name: "Cancel", call: func(ctx context.Context, b *powerBook) (string, error) {
 		ended, err := b.Cancel(ctx, "acme", run, as, store.Beside{})
 		return string(ended.Status), err
-	}, store.ErrNotFound.Error()}
+	}, again: store.ErrNotFound.Error()}
 }
 
 // portReads are the methods of the port that write nothing. Fenced only returns what saves.

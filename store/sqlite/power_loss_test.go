@@ -61,7 +61,7 @@ func TestCrash_PowerLoss_IsSeenWithoutFullSync(t *testing.T) {
 func TestCrash_PowerLoss_TheSameSeedDoesTheSame(t *testing.T) {
 	slowUnderRace(t)
 	seed := newPowerSeed(t)
-	a, b := drawHistory(t, seed), drawHistory(t, seed)
+	a, b := drawHistory(t, seed, groupedLives), drawHistory(t, seed, groupedLives)
 	if !slices.Equal(a.first.answered, b.first.answered) || !slices.Equal(a.states, b.states) || !slices.Equal(a.said, b.said) {
 		t.Errorf("answered at %v and then at %v", a.first.answered, b.first.answered)
 	}
@@ -91,7 +91,7 @@ func (p *powerTally) count(err error) {
 func pullMany(t *testing.T, pulls int, settings ...string) (tally powerTally, first error) {
 	t.Helper()
 	for seed := newPowerSeed(t); tally.pulls < pulls; seed++ {
-		h := drawHistory(t, seed, settings...)
+		h := drawHistory(t, seed, groupedLives, settings...)
 		r := rand.New(rand.NewPCG(seed, 1))
 		upTo := len(h.steps) // once for each history
 		for n := 0; n < pullsPerHistory && tally.pulls < pulls; n++ {

@@ -42,7 +42,7 @@ func soaked(times, inSoak int) int {
 }
 
 // The race detector makes SQLite, which is C in the clothes of Go, some thirty times slower, and there is nothing for it to
-// find here: one goroutine does it all. So under it these tests run in a process of their own, without it.
+// find here: one goroutine at a time does it all. So under it these tests run in a process of their own, without it.
 func TestCrash_PowerTestsWithoutTheRaceDetector(t *testing.T) {
 	if !raceDetector {
 		t.Skip("they run by themselves")

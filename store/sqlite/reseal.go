@@ -89,7 +89,7 @@ func (s *Store) Reseal(ctx context.Context, after string, limit int, reseal func
 		}
 	}
 	if len(changed) > 0 {
-		if _, err := do(ctx, s, op, func(t turn) (struct{}, error) { return struct{}{}, t.replace(ctx, changed) }); err != nil {
+		if _, err := do(ctx, s, op, func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.replace(ctx, changed) }); err != nil {
 			return "", err
 		}
 	}

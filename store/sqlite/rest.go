@@ -64,7 +64,7 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 			return "", s.fail(ctx, "rest a run in", err)
 		}
 	}
-	return do(ctx, s, "rest a run in", func(t turn) (store.Status, error) { return t.rest(ctx, lease, rest) })
+	return do(ctx, s, "rest a run in", func(ctx context.Context, t turn) (store.Status, error) { return t.rest(ctx, lease, rest) })
 }
 
 func (t turn) rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {

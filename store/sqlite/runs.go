@@ -51,7 +51,7 @@ func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, erro
 	if err := run.Beside.Check(); err != nil {
 		return store.Lease{}, err
 	}
-	return do(ctx, s, "create a run in", func(t turn) (store.Lease, error) { return t.create(ctx, run) })
+	return do(ctx, s, "create a run in", func(ctx context.Context, t turn) (store.Lease, error) { return t.create(ctx, run) })
 }
 
 func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
@@ -102,7 +102,7 @@ func (t turn) wake(ctx context.Context, account, run string, from store.Status) 
 
 // Retry makes a parked run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return do(ctx, s, "retry a run in", func(t turn) (store.Run, error) { return t.retry(ctx, account, stateKey) })
+	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, stateKey) })
 }
 
 func (t turn) retry(ctx context.Context, account, stateKey string) (run store.Run, err error) {
@@ -132,7 +132,7 @@ func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "cancel a run in", func(t turn) (store.Run, error) { return t.cancel(ctx, account, run, as, beside) })
+	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.cancel(ctx, account, run, as, beside) })
 }
 
 func (t turn) cancel(ctx context.Context, account, id string, as store.Status, beside store.Beside) (run store.Run, err error) {

@@ -169,7 +169,7 @@ func TestClaimAndExpire_FindingNothingWaitForNobody(t *testing.T) {
 	}
 	defer s.Close()
 	rest(t, s, begin(t, s, "r"), nil, "i", "due")
-	err = s.write(t.Context(), func(*sql.Tx) error { // has the only connection, and the lock
+	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // has the only connection, and the lock
 		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}

@@ -74,11 +74,12 @@ type turn struct {
 
 // do runs one transaction on the runs: all of it is on disk when do returns without an error, and nothing of it after an
 // error that the port names.
-func do[T any](ctx context.Context, s *Store, op string, change func(turn) (T, error)) (T, error) {
+func do[T any](ctx context.Context, s *Store, op string, change func(context.Context, turn) (T, error)) (T, error) {
 	var result T
 	var touched []store.Key
-	err := s.write(ctx, func(tx *sql.Tx) (err error) {
-		result, err = change(turn{tx: tx, statements: s.writing, now: s.now(), touched: &touched})
+	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		touched = nil
+		result, err = change(ctx, turn{tx: tx, statements: s.writing, now: s.now(), touched: &touched})
 		return err
 	})
 	if err != nil {

@@ -28,6 +28,10 @@ type Store struct {
 	reading statements // of readers
 	writing statements // of writer
 
+	writes  chan *write // those that serve takes next
+	closing chan struct{}
+	serving sync.WaitGroup
+
 	hints hints
 	// clock is that of the host, as SQLite's own is, but finer. All who share the file are on this host.
 	clock func() time.Time
@@ -54,7 +58,7 @@ func open(path string, patience time.Duration) (*Store, error) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	s := &Store{name: name, clock: time.Now}
+	s := &Store{name: name, writes: make(chan *write), closing: make(chan struct{}), clock: time.Now}
 	if err := s.open(context.Background(), full, patience); err != nil {
 		return nil, wrap("open", name, errors.Join(err, s.Close()))
 	}
@@ -98,7 +102,11 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	limit := max(4, runtime.NumCPU())
 	s.readers.SetMaxOpenConns(limit)
 	s.readers.SetMaxIdleConns(limit)
-	return s.prepare(ctx)
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	s.serving.Go(s.serve)
+	return nil
 }
 
 // probe returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
@@ -129,6 +137,8 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	close(s.closing)
+	s.serving.Wait()
 	s.hints.stop()
 	var errs []error
 	for _, db := range []*sql.DB{s.readers, s.writer} {
@@ -149,7 +159,7 @@ func (s *Store) fail(ctx context.Context, op string, err error) error {
 			return told
 		}
 	}
-	if s.closed.Load() {
+	if s.closed.Load() && !errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", ErrClosed, err)
 	}
 	return wrap(op, s.name, withContext(ctx, err))

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fermata-go/fermata/internal/migration"
 )
 
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the names of database and
@@ -26,11 +28,11 @@ var (
 
 	// ErrNewer says that a newer build of Fermata has already changed the schema. Run that build, or restore a backup from
 	// before the upgrade.
-	ErrNewer = errors.New("schema was made by a newer build")
+	ErrNewer = migration.ErrNewer
 
 	// ErrDrift says that a migration which the database remembers is not the one this build carries: the two come from
 	// different sources. Nothing was changed; find out which build made the schema.
-	ErrDrift = errors.New("schema history differs from this build's")
+	ErrDrift = migration.ErrDrift
 
 	// ErrLocked says that somebody else kept a lock for longer than Config.LockTimeout, or waits for one of ours. Nothing was changed;
 	// trying again later is safe.

@@ -2,53 +2,20 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fermata-go/fermata/internal/migration"
 )
 
 //go:embed migration/*.sql
 var migrationFiles embed.FS
 
-// migration is one step of the schema. Once released, its text never changes; a change is a new file.
-type migration struct {
-	name     string
-	script   string
-	checksum string
-}
-
-// migrations returns the steps this build knows. The version of a step is its place, counted from 1.
-func migrations() ([]migration, error) {
-	entries, err := migrationFiles.ReadDir("migration")
-	if err != nil {
-		return nil, err
-	}
-	var steps []migration
-	for i, entry := range entries { // sorted by name
-		if !strings.HasPrefix(entry.Name(), fmt.Sprintf("%04d_", i+1)) {
-			return nil, fmt.Errorf("migration %s should have number %d", entry.Name(), i+1)
-		}
-		script, err := migrationFiles.ReadFile(path.Join("migration", entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, newMigration(entry.Name(), string(script)))
-	}
-	return steps, nil
-}
-
-func newMigration(name, script string) migration {
-	// A checkout with other line endings is still the same migration.
-	script = strings.ReplaceAll(script, "\r\n", "\n")
-	sum := sha256.Sum256([]byte(script))
-	return migration{name: name, script: script, checksum: hex.EncodeToString(sum[:])}
-}
+// migrations returns the steps this build knows.
+func migrations() ([]migration.Step, error) { return migration.Read(migrationFiles, "migration") }
 
 const (
 	// surveySQL needs no right on the schema.
@@ -95,7 +62,7 @@ type survey struct {
 }
 
 // inspect looks at the schema and changes nothing. It refuses one that is not ours to touch.
-func inspect(ctx context.Context, q querier, schema string, steps []migration) (found survey, err error) {
+func inspect(ctx context.Context, q querier, schema string, steps []migration.Step) (found survey, err error) {
 	var used, ours bool
 	if err := q.QueryRow(ctx, surveySQL, schema).Scan(&found.exists, &used, &ours); err != nil {
 		return survey{}, err
@@ -111,7 +78,7 @@ func inspect(ctx context.Context, q querier, schema string, steps []migration) (
 }
 
 // history compares what the database remembers of its migrations with the steps.
-func history(ctx context.Context, q querier, schema string, steps []migration) (applied int, err error) {
+func history(ctx context.Context, q querier, schema string, steps []migration.Step) (applied int, err error) {
 	rows, err := q.Query(ctx, fmt.Sprintf(historySQL, pgx.Identifier{schema}.Sanitize()))
 	if err != nil {
 		return 0, err
@@ -123,13 +90,8 @@ func history(ctx context.Context, q querier, schema string, steps []migration) (
 		if err := rows.Scan(&version, &name, &checksum); err != nil {
 			return 0, err
 		}
-		switch {
-		case version > len(steps):
-			return 0, fmt.Errorf("%w: it has migration %d (%s), this build knows %d", ErrNewer, version, name, len(steps))
-		case version != applied+1:
-			return 0, fmt.Errorf("%w: migration %d is missing", ErrDrift, applied+1)
-		case checksum != steps[applied].checksum:
-			return 0, fmt.Errorf("%w: migration %d was %s with another content", ErrDrift, version, name)
+		if err := migration.Compare(steps, applied, version, name, checksum); err != nil {
+			return 0, err
 		}
 		applied++
 	}
@@ -138,7 +100,7 @@ func history(ctx context.Context, q querier, schema string, steps []migration) (
 
 // migrate brings the schema up to the last step in one transaction: it is there as a whole or not at all, and of several
 // replicas that start at once one does the work and the others find it done.
-func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []migration) error {
+func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []migration.Step) error {
 	found, err := inspect(ctx, pool, config.Schema, steps)
 	if err != nil || found.applied == len(steps) {
 		return err // most starts end here, without a lock and without a right to change tables
@@ -169,17 +131,17 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []mig
 }
 
 // apply runs the steps that are not applied yet. A script names its tables without a schema.
-func apply(ctx context.Context, tx pgx.Tx, applied int, steps []migration) error {
+func apply(ctx context.Context, tx pgx.Tx, applied int, steps []migration.Step) error {
 	if _, err := tx.Exec(ctx, createHistorySQL); err != nil {
 		return err
 	}
 	for i, step := range steps[applied:] {
 		// Several statements in one string go by the simple protocol only.
-		if _, err := tx.Exec(ctx, step.script, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("migration %s: %w", step.name, err)
+		if _, err := tx.Exec(ctx, step.Script, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
 		}
-		if _, err := tx.Exec(ctx, recordSQL, applied+i+1, step.name, step.checksum); err != nil {
-			return fmt.Errorf("migration %s: %w", step.name, err)
+		if _, err := tx.Exec(ctx, recordSQL, applied+i+1, step.Name, step.Checksum); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
 		}
 	}
 	return nil

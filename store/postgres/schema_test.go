@@ -17,11 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
 )
 
-func mustMigrations(t *testing.T) []migration {
+func mustMigrations(t *testing.T) []migration.Step {
 	t.Helper()
 	steps, err := migrations()
 	if err != nil {
@@ -363,7 +364,7 @@ func TestOpen_ChecksumDriftIsRefused(t *testing.T) {
 func TestOpen_GapInHistoryIsRefused(t *testing.T) {
 	connString, conn := made(t)
 	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET version = version + 1 WHERE version = `+fmt.Sprint(len(mustMigrations(t))))
-	steps := append(mustMigrations(t), newMigration("next.sql", "SELECT 1"))
+	steps := append(mustMigrations(t), migration.New("next.sql", "SELECT 1"))
 	if _, err := open(t.Context(), connString, Config{}, steps); !errors.Is(err, ErrDrift) {
 		t.Errorf("open: %v; want ErrDrift", err)
 	}
@@ -372,11 +373,11 @@ func TestOpen_GapInHistoryIsRefused(t *testing.T) {
 func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
 	connString, conn := made(t)
 	steps := mustMigrations(t)
-	more := append(slices.Clone(steps), newMigration("next.sql", "CREATE TABLE extra (x integer);\nSELECT 1/0;"))
+	more := append(slices.Clone(steps), migration.New("next.sql", "CREATE TABLE extra (x integer);\nSELECT 1/0;"))
 	if _, err := open(t.Context(), connString, Config{}, more); err == nil || !strings.Contains(err.Error(), "migration next.sql") {
 		t.Fatalf("a migration with an error was applied: %v", err)
 	}
-	more[len(steps)] = newMigration("next.sql", "CREATE TABLE extra (x integer);\nINSERT INTO extra VALUES (1);")
+	more[len(steps)] = migration.New("next.sql", "CREATE TABLE extra (x integer);\nINSERT INTO extra VALUES (1);")
 	for range 2 {
 		s, err := open(t.Context(), connString, Config{}, more)
 		if err != nil {
@@ -396,7 +397,7 @@ func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
 func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
 	connString, conn := made(t)
 	mustExec(t, conn, `BEGIN`, `SELECT 1 FROM fermata.checkpoints`)
-	steps := append(mustMigrations(t), newMigration("next.sql", "ALTER TABLE checkpoints ADD extra integer"))
+	steps := append(mustMigrations(t), migration.New("next.sql", "ALTER TABLE checkpoints ADD extra integer"))
 	if _, err := open(t.Context(), connString, Config{LockTimeout: 10 * time.Millisecond}, steps); !errors.Is(err, ErrLocked) {
 		t.Errorf("open: %v; want ErrLocked", err)
 	}
@@ -414,7 +415,7 @@ func TestMigrate_KilledHalfWay(t *testing.T) {
 	connString, conn := made(t)
 	steps := mustMigrations(t)
 	more := append(slices.Clone(steps),
-		newMigration("next.sql", "CREATE TABLE extra (x integer)"), newMigration("after.sql", "SELECT pg_advisory_xact_lock(77);\nCREATE TABLE more (x integer)"))
+		migration.New("next.sql", "CREATE TABLE extra (x integer)"), migration.New("after.sql", "SELECT pg_advisory_xact_lock(77);\nCREATE TABLE more (x integer)"))
 	mustExec(t, conn, `SELECT pg_advisory_lock(77)`)
 	opened := make(chan error)
 	go func() {
@@ -451,17 +452,11 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {
-		if steps[i].checksum != want {
-			t.Errorf("%s has checksum %s; want %s", steps[i].name, steps[i].checksum, want)
+		if steps[i].Checksum != want {
+			t.Errorf("%s has checksum %s; want %s", steps[i].Name, steps[i].Checksum, want)
 		}
 	}
 	if len(steps) != len(released) {
 		t.Errorf("%d migrations, %d checksums: add the new one here", len(steps), len(released))
-	}
-}
-
-func TestMigrations_LineEndingsDoNotMatter(t *testing.T) {
-	if unix, dos := newMigration("x", "a\nb\n"), newMigration("x", "a\r\nb\r\n"); unix != dos {
-		t.Errorf("%v and %v should be the same migration", unix, dos)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -40,7 +41,7 @@ func Open(ctx context.Context, connString string, config Config) (*Store, error)
 	return open(ctx, connString, config, steps)
 }
 
-func open(ctx context.Context, connString string, config Config, steps []migration) (*Store, error) {
+func open(ctx context.Context, connString string, config Config, steps []migration.Step) (*Store, error) {
 	config = config.withDefaults()
 	if err := config.check(); err != nil {
 		return nil, wrap("open", "database", err)

@@ -15,7 +15,7 @@ func Version(ctx context.Context, connString string, config Config) (applied int
 		return 0, nil, wrap("look at", "database", err)
 	}
 	for _, step := range steps {
-		known = append(known, step.name)
+		known = append(known, step.Name)
 	}
 	config = config.withDefaults()
 	if err := config.check(); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fermata-go/fermata/internal/migration"
 )
 
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the file's name; test
@@ -21,11 +23,11 @@ var (
 
 	// ErrNewer says that a newer build of Fermata has already changed the schema. Run that build, or restore a backup from
 	// before the upgrade.
-	ErrNewer = errors.New("database was made by a newer build")
+	ErrNewer = migration.ErrNewer
 
 	// ErrDrift says that a migration which the database remembers is not the one this build carries: the two come from
 	// different sources. Nothing was changed; find out which build made the file.
-	ErrDrift = errors.New("schema history differs from this build's")
+	ErrDrift = migration.ErrDrift
 
 	// ErrLocked says that another process kept the write lock for longer than this one was willing to wait.
 	// Nothing was changed; trying again later is safe.

@@ -2,16 +2,14 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"embed"
-	"encoding/hex"
 	"fmt"
-	"path"
-	"strings"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/fermata-go/fermata/internal/migration"
 )
 
 // applicationID marks a file as ours in its header: "Frmt".
@@ -20,39 +18,8 @@ const applicationID = 0x46726d74
 //go:embed migration/*.sql
 var migrationFiles embed.FS
 
-// migration is one step of the schema. Once released, its text never changes; a change is a new file.
-type migration struct {
-	name     string
-	script   string
-	checksum string
-}
-
-// migrations returns the steps this build knows. The version of a step is its place, counted from 1.
-func migrations() ([]migration, error) {
-	entries, err := migrationFiles.ReadDir("migration")
-	if err != nil {
-		return nil, err
-	}
-	var steps []migration
-	for i, entry := range entries { // sorted by name
-		if !strings.HasPrefix(entry.Name(), fmt.Sprintf("%04d_", i+1)) {
-			return nil, fmt.Errorf("migration %s should have number %d", entry.Name(), i+1)
-		}
-		script, err := migrationFiles.ReadFile(path.Join("migration", entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, newMigration(entry.Name(), string(script)))
-	}
-	return steps, nil
-}
-
-func newMigration(name, script string) migration {
-	// A checkout with other line endings is still the same migration.
-	script = strings.ReplaceAll(script, "\r\n", "\n")
-	sum := sha256.Sum256([]byte(script))
-	return migration{name: name, script: script, checksum: hex.EncodeToString(sum[:])}
-}
+// migrations returns the steps this build knows.
+func migrations() ([]migration.Step, error) { return migration.Read(migrationFiles, "migration") }
 
 // querier is a pool or a transaction.
 type querier interface {
@@ -62,7 +29,7 @@ type querier interface {
 
 // inspect returns how many of the steps the database has. It refuses a database that is not ours to touch and changes
 // nothing.
-func inspect(ctx context.Context, q querier, steps []migration) (applied int, err error) {
+func inspect(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
 	var id, objects int64
 	err = q.QueryRowContext(ctx, `SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id`).
 		Scan(&id, &objects)
@@ -82,7 +49,7 @@ func inspect(ctx context.Context, q querier, steps []migration) (applied int, er
 }
 
 // history compares what the database remembers of its migrations with the steps.
-func history(ctx context.Context, q querier, steps []migration) (applied int, err error) {
+func history(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT version, name, checksum FROM schema_migrations ORDER BY version`)
 	if err != nil {
 		return 0, err
@@ -94,13 +61,8 @@ func history(ctx context.Context, q querier, steps []migration) (applied int, er
 		if err := rows.Scan(&version, &name, &checksum); err != nil {
 			return 0, err
 		}
-		switch {
-		case version > len(steps):
-			return 0, fmt.Errorf("%w: it has migration %d (%s), this build knows %d", ErrNewer, version, name, len(steps))
-		case version != applied+1:
-			return 0, fmt.Errorf("%w: migration %d is missing", ErrDrift, applied+1)
-		case checksum != steps[applied].checksum:
-			return 0, fmt.Errorf("%w: migration %d was %s with another content", ErrDrift, version, name)
+		if err := migration.Compare(steps, applied, version, name, checksum); err != nil {
+			return 0, err
 		}
 		applied++
 	}
@@ -109,7 +71,7 @@ func history(ctx context.Context, q querier, steps []migration) (applied int, er
 
 // migrate brings the database up to the last step in one transaction: it is there as a whole or not at all, and of
 // several processes that open a new file at once one does the work and the others find it done.
-func migrate(ctx context.Context, db *sql.DB, steps []migration) error {
+func migrate(ctx context.Context, db *sql.DB, steps []migration.Step) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -124,11 +86,11 @@ func migrate(ctx context.Context, db *sql.DB, steps []migration) error {
 		return err
 	}
 	for i, step := range steps[applied:] {
-		if _, err := tx.ExecContext(ctx, step.script); err != nil {
-			return fmt.Errorf("migration %s: %w", step.name, err)
+		if _, err := tx.ExecContext(ctx, step.Script); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
 		}
-		if _, err := tx.ExecContext(ctx, recordMigration, applied+i+1, step.name, step.checksum); err != nil {
-			return fmt.Errorf("migration %s: %w", step.name, err)
+		if _, err := tx.ExecContext(ctx, recordMigration, applied+i+1, step.Name, step.Checksum); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
 		}
 	}
 	return tx.Commit()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -147,11 +148,11 @@ func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := mustOpen(t, path)
-	more := append(slices.Clone(steps), newMigration("next.sql", `CREATE TABLE extra (x) STRICT, WITHOUT ROWID`))
+	more := append(slices.Clone(steps), migration.New("next.sql", `CREATE TABLE extra (x) STRICT, WITHOUT ROWID`))
 	if err := migrate(t.Context(), s.writer, more); err == nil {
 		t.Fatal("a migration with an error was applied")
 	}
-	more[len(steps)] = newMigration("next.sql", "CREATE TABLE extra (x INTEGER) STRICT;\nINSERT INTO extra VALUES (1);")
+	more[len(steps)] = migration.New("next.sql", "CREATE TABLE extra (x INTEGER) STRICT;\nINSERT INTO extra VALUES (1);")
 	for range 2 {
 		if err := migrate(t.Context(), s.writer, more); err != nil {
 			t.Fatal(err)
@@ -277,17 +278,11 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range released {
-		if steps[i].checksum != want {
-			t.Errorf("%s has checksum %s; want %s", steps[i].name, steps[i].checksum, want)
+		if steps[i].Checksum != want {
+			t.Errorf("%s has checksum %s; want %s", steps[i].Name, steps[i].Checksum, want)
 		}
 	}
 	if len(steps) != len(released) {
 		t.Errorf("%d migrations, %d checksums: add the new one here", len(steps), len(released))
-	}
-}
-
-func TestMigrations_LineEndingsDoNotMatter(t *testing.T) {
-	if unix, dos := newMigration("x", "a\nb\n"), newMigration("x", "a\r\nb\r\n"); unix != dos {
-		t.Errorf("%v and %v should be the same migration", unix, dos)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -111,7 +112,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 
 // probe returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
 // write to it: setting the journal mode already would.
-func probe(ctx context.Context, path string, patience time.Duration, steps []migration) (applied int, err error) {
+func probe(ctx context.Context, path string, patience time.Duration, steps []migration.Step) (applied int, err error) {
 	applied, err = probeAs(ctx, prober, path, patience, steps)
 	// A crash may have left a journal that has to be rolled back before the file can be read. Doing so is no more than
 	// whoever opens the file next would do.
@@ -121,7 +122,7 @@ func probe(ctx context.Context, path string, patience time.Duration, steps []mig
 	return applied, err
 }
 
-func probeAs(ctx context.Context, as role, path string, patience time.Duration, steps []migration) (int, error) {
+func probeAs(ctx context.Context, as role, path string, patience time.Duration, steps []migration.Step) (int, error) {
 	db, err := connect(path, as, patience)
 	if err != nil {
 		return 0, err

@@ -21,7 +21,7 @@ func Version(ctx context.Context, path string) (applied int, known []string, err
 		return 0, nil, wrap("look at", name, err)
 	}
 	for _, step := range steps {
-		known = append(known, step.name)
+		known = append(known, step.Name)
 	}
 	if _, err := os.Stat(full); errors.Is(err, fs.ErrNotExist) {
 		return 0, known, nil

@@ -1,10 +1,8 @@
 package anthropic
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -55,10 +53,9 @@ type Model struct {
 
 var _ agent.Streamer = (*Model)(nil)
 
-const (
-	defaultBaseURL   = "https://api.anthropic.com"
-	defaultMaxTokens = 8192
-)
+const defaultMaxTokens = 8192
+
+var vendor = modelhttp.Service{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}
 
 // owned are the fields of a request that Extra cannot have.
 var owned = []string{"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature"}
@@ -75,14 +72,12 @@ func New(config Config) (*Model, error) {
 }
 
 func configure(config Config) (*Model, []option.RequestOption, error) {
-	if strings.TrimSpace(config.Model) == "" {
-		return nil, nil, errors.New("no model: Config.Model is empty")
+	if err := modelhttp.CheckConfig(config.Model, config.MaxTokens, config.MaxRetries); err != nil {
+		return nil, nil, err
 	}
-	if config.MaxTokens < 0 {
-		return nil, nil, fmt.Errorf("Config.MaxTokens is %d", config.MaxTokens)
-	}
-	if config.MaxRetries != nil && *config.MaxRetries < 0 {
-		return nil, nil, fmt.Errorf("Config.MaxRetries is %d", *config.MaxRetries)
+	base, key, err := vendor.Find(config.BaseURL, config.APIKey)
+	if err != nil {
+		return nil, nil, err
 	}
 	extra, err := modelhttp.CopyExtra(config.Extra, owned)
 	if err != nil {
@@ -90,7 +85,7 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	}
 	m := &Model{
 		name:      config.Model,
-		key:       strings.TrimSpace(config.APIKey),
+		key:       key,
 		maxTokens: config.MaxTokens,
 		extra:     extra,
 		thinking:  thinkingType(extra),
@@ -103,18 +98,6 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	if config.Temperature != nil {
 		m.temperature = new(*config.Temperature)
 	}
-	base := defaultBaseURL
-	if config.BaseURL != "" {
-		base = config.BaseURL
-		if err := modelhttp.CheckBaseURL(base); err != nil {
-			return nil, nil, err
-		}
-	} else if m.key == "" {
-		if m.key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY")); m.key == "" {
-			return nil, nil, errors.New("no API key: set ANTHROPIC_API_KEY or Config.APIKey, or Config.BaseURL for a server without keys")
-		}
-	}
-
 	options := []option.RequestOption{
 		option.WithBaseURL(base), option.WithHTTPClient(modelhttp.Client(config.HTTPClient)), option.WithoutOpenTelemetry(),
 	}

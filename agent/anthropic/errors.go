@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
@@ -41,59 +40,14 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
-	failure := &agent.ModelError{Model: m.name}
-	if answered != nil && answered.StatusCode >= 300 {
-		failure.Status = answered.StatusCode
-		failure.Temporary = modelhttp.Temporary(answered.StatusCode)
-		failure.Err = modelhttp.Conceal(m.key, errors.New(explain(answered)))
-		return failure
+	failure, ok := modelhttp.Refused(answered, "Request-Id", func(body []byte) string { return decode(body).text() })
+	if event, told := errors.AsType[*sdk.Error](err); !ok && told {
+		failure, ok = decode([]byte(event.RawJSON())).failure(), true
 	}
-	if event, ok := errors.AsType[*sdk.Error](err); ok {
-		words := decode([]byte(event.RawJSON()))
-		failure.Status = statuses[words.Type]
-		// The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-		failure.Temporary = failure.Status == 0 || modelhttp.Temporary(failure.Status)
-		failure.Err = modelhttp.Conceal(m.key, errors.New(words.text()))
-		return failure
+	if !ok {
+		failure = modelhttp.Unfinished(answered, err, errNoMessage, errDisorder)
 	}
-	if answered != nil {
-		if kind := modelhttp.ForeignType(answered); kind != "" {
-			err = fmt.Errorf("the service answered with %s; is the base URL right?", kind)
-		} else {
-			failure.Temporary = !malformed(err)
-		}
-	} else if _, ok := errors.AsType[*url.Error](err); ok {
-		failure.Temporary = true
-	}
-	failure.Err = modelhttp.Conceal(m.key, err)
-	return failure
-}
-
-// malformed tells an answer that arrived and makes no sense from one that did not arrive.
-func malformed(err error) bool {
-	if errors.Is(err, errNoMessage) || errors.Is(err, errDisorder) {
-		return true
-	}
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
-	return syntax || kind
-}
-
-// explain returns the service's words about its refusal.
-func explain(answered *http.Response) string {
-	if answered.StatusCode < 400 {
-		return "the service redirects, which is not followed"
-	}
-	// The client has read the body and put it back.
-	body, _ := io.ReadAll(io.LimitReader(answered.Body, 64<<10))
-	text := decode(body).text()
-	if text == "" {
-		text = http.StatusText(answered.StatusCode)
-	}
-	if id := answered.Header.Get("Request-Id"); id != "" {
-		text += " [request " + id + "]"
-	}
-	return text
+	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Conceal(m.key, failure.Err)}
 }
 
 // words are what the service says about an error.
@@ -118,4 +72,10 @@ func (w words) text() string {
 		return w.Message
 	}
 	return fmt.Sprintf("%s (%s)", w.Message, w.Type)
+}
+
+// failure is one inside of a stream. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
+func (w words) failure() modelhttp.Failure {
+	status := statuses[w.Type]
+	return modelhttp.Failure{Status: status, Temporary: status == 0 || modelhttp.Temporary(status), Err: errors.New(w.text())}
 }

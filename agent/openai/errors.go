@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -27,59 +26,14 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
-	failure := &agent.ModelError{Model: m.name}
-	if answered != nil && answered.StatusCode >= 300 {
-		failure.Status = answered.StatusCode
-		failure.Temporary = modelhttp.Temporary(answered.StatusCode)
-		failure.Err = modelhttp.Conceal(m.key, errors.New(explain(answered)))
-		return failure
+	failure, ok := modelhttp.Refused(answered, "X-Request-Id", func(body []byte) string { return decode(body).text() })
+	if event, told := errors.AsType[*ssestream.StreamError](err); !ok && told {
+		failure, ok = decode(event.Event.Data).failure(), true
 	}
-	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		words := decode(event.Event.Data)
-		failure.Status = words.status()
-		// The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-		failure.Temporary = modelhttp.Temporary(failure.Status) || failure.Status == 0 && !strings.HasPrefix(words.Type, "invalid_request")
-		failure.Err = modelhttp.Conceal(m.key, errors.New(words.text()))
-		return failure
+	if !ok {
+		failure = modelhttp.Unfinished(answered, err, errNoChoice)
 	}
-	if answered != nil {
-		if kind := modelhttp.ForeignType(answered); kind != "" {
-			err = fmt.Errorf("the service answered with %s; is the base URL right?", kind)
-		} else {
-			failure.Temporary = !malformed(err)
-		}
-	} else if _, ok := errors.AsType[*url.Error](err); ok {
-		failure.Temporary = true
-	}
-	failure.Err = modelhttp.Conceal(m.key, err)
-	return failure
-}
-
-// malformed tells an answer that arrived and makes no sense from one that did not arrive.
-func malformed(err error) bool {
-	if errors.Is(err, errNoChoice) {
-		return true
-	}
-	_, syntax := errors.AsType[*json.SyntaxError](err)
-	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
-	return syntax || kind
-}
-
-// explain returns the service's words about its refusal.
-func explain(answered *http.Response) string {
-	if answered.StatusCode < 400 {
-		return "the service redirects, which is not followed"
-	}
-	// The client has read the body and put it back.
-	body, _ := io.ReadAll(io.LimitReader(answered.Body, 64<<10))
-	text := decode(body).text()
-	if text == "" {
-		text = http.StatusText(answered.StatusCode)
-	}
-	if id := answered.Header.Get("X-Request-Id"); id != "" {
-		text += " [request " + id + "]"
-	}
-	return text
+	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Conceal(m.key, failure.Err)}
 }
 
 // words are what services say about an error.
@@ -128,4 +82,11 @@ func (w words) status() int {
 		return int(code)
 	}
 	return 0
+}
+
+// failure is one inside of a stream. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
+func (w words) failure() modelhttp.Failure {
+	status := w.status()
+	temporary := modelhttp.Temporary(status) || status == 0 && !strings.HasPrefix(w.Type, "invalid_request")
+	return modelhttp.Failure{Status: status, Temporary: temporary, Err: errors.New(w.text())}
 }

@@ -6,14 +6,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
+
+// CheckConfig says what is wrong with what every model's Config has.
+func CheckConfig(model string, maxTokens int64, maxRetries *int) error {
+	switch {
+	case strings.TrimSpace(model) == "":
+		return errors.New("no model: Config.Model is empty")
+	case maxTokens < 0:
+		return fmt.Errorf("Config.MaxTokens is %d", maxTokens)
+	case maxRetries != nil && *maxRetries < 0:
+		return fmt.Errorf("Config.MaxRetries is %d", *maxRetries)
+	}
+	return nil
+}
+
+// Service is where a vendor's models are by default, and which variable of the environment has the key for that.
+type Service struct{ URL, KeyVariable string }
+
+// Find returns the address and the key to use: those that were configured, or the vendor's own. A key of the environment is for the vendor alone.
+func (s Service) Find(baseURL, apiKey string) (base, key string, err error) {
+	key = strings.TrimSpace(apiKey)
+	if baseURL != "" {
+		return baseURL, key, CheckBaseURL(baseURL)
+	}
+	if key == "" {
+		key = strings.TrimSpace(os.Getenv(s.KeyVariable))
+	}
+	if key == "" {
+		return "", "", fmt.Errorf("no API key: set %s or Config.APIKey, or Config.BaseURL for a server without keys", s.KeyVariable)
+	}
+	return s.URL, key, nil
+}
 
 // CheckBaseURL says what is wrong with the address of a service. It never repeats it: it may hold a password.
 func CheckBaseURL(base string) error {
@@ -83,39 +114,3 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	}
 	return &http.Client{Transport: transport, CheckRedirect: stay}
 })
-
-// Temporary reports whether a request that got this status may succeed later.
-func Temporary(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
-}
-
-// Conceal keeps the key out of an error, whoever put it there.
-func Conceal(key string, err error) error {
-	if key == "" || !strings.Contains(err.Error(), key) {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), key, "[API key]"))
-}
-
-// ForeignType returns the type of an answer that no model service gives, or "".
-func ForeignType(answered *http.Response) string {
-	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
-	if strings.HasSuffix(kind, "json") || kind == "text/event-stream" {
-		return ""
-	}
-	return kind
-}
-
-// Shorten makes one line of a page that some gateway sent.
-func Shorten(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}

@@ -62,7 +62,7 @@ var sqliteMutants = []mutant{
 	{"I9", "a transaction that reads first fails when somebody else writes", "store/sqlite/file.go",
 		swap(`"immediate"`, `"deferred"`),
 		"./store/sqlite", "TestI2_I16_Processes"},
-	{"I5", "a file that a newer build has changed is used", "store/sqlite/schema.go",
+	{"I5", "a schema that a newer build has changed is used", "internal/migration/migration.go",
 		swap(`case version > len(steps):`, `case version > 99999:`),
 		"./store/sqlite", "TestOpen_NewerSchema"},
 

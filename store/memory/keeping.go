@@ -25,7 +25,7 @@ func (r *Runs) Feed(ctx context.Context, account, after string, limit int) (even
 }
 
 // Watch returns hints that something has happened to a run; see [store.Events].
-func (r *Runs) Watch(ctx context.Context) <-chan store.Key { return r.hints.watch(ctx) }
+func (r *Runs) Watch(ctx context.Context) <-chan store.Key { return r.hints.Watch(ctx) }
 
 // Finished returns runs that were over before a time; see [store.Keeping].
 func (r *Runs) Finished(ctx context.Context, before time.Time, limit int) ([]store.Run, error) {

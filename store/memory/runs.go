@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/hint"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -14,7 +15,7 @@ type Runs struct {
 	*Store
 	clock func() time.Time
 	book  book // guarded by the lock of Store
-	hints hints
+	hints hint.Board[store.Key]
 }
 
 // NewRuns returns an empty store of runs, which is all of [store.Store]. A nil clock is time.Now.
@@ -34,7 +35,7 @@ func do[T any](ctx context.Context, r *Runs, fn func(b *book, now time.Time) (T,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result, err := fn(&r.book, r.clock())
-	r.hints.tell(r.book.log.touched)
+	r.hints.Tell(r.book.log.touched...)
 	r.book.log.touched = nil
 	return result, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
+	"github.com/fermata-go/fermata/internal/hint"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,9 +23,6 @@ import (
 //	  └────► pending ──goroutine──► NOTIFY ──► LISTEN ──goroutine──► watchers of the other Stores
 
 const (
-	// watcherBacklog is how many hints a watcher may be behind before it only learns that there were more.
-	watcherBacklog = 64
-
 	// maxPending is how many runs wait for the next NOTIFY before the hint becomes that it may have been any.
 	maxPending = 4096
 
@@ -52,9 +50,10 @@ type hints struct {
 	origin  string // tells this Store's notifications from those of others
 	channel string
 
+	board hint.Board[store.Key] // of those who watch here
+
 	mu        sync.Mutex
 	closed    bool
-	watchers  map[chan store.Key]struct{}
 	pending   map[store.Key]struct{} // not yet notified
 	notifying bool                   // the goroutine runs
 	listening bool                   // the goroutine runs
@@ -70,7 +69,7 @@ func newHints(schema, origin string) *hints {
 	sum := sha256.Sum256([]byte(schema))
 	h := &hints{
 		origin: origin, channel: "fermata_" + hex.EncodeToString(sum[:16]),
-		watchers: make(map[chan store.Key]struct{}), pending: make(map[store.Key]struct{}), more: make(chan struct{}, 1),
+		pending: make(map[store.Key]struct{}), more: make(chan struct{}, 1),
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
@@ -80,11 +79,8 @@ func newHints(schema, origin string) *hints {
 func (h *hints) close() {
 	h.mu.Lock()
 	h.closed = true
-	for watcher := range h.watchers {
-		delete(h.watchers, watcher)
-		close(watcher)
-	}
 	h.mu.Unlock()
+	h.board.Close()
 	h.end()
 	h.running.Wait()
 }
@@ -95,34 +91,20 @@ func (h *hints) close() {
 // closed. Whenever that connection was made anew, the hint is that it may have been any run.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
 	h := s.hints
-	watcher := make(chan store.Key, watcherBacklog)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		close(watcher)
-		return watcher
-	}
-	h.watchers[watcher] = struct{}{}
-	context.AfterFunc(ctx, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if _, there := h.watchers[watcher]; there {
-			delete(h.watchers, watcher)
-			close(watcher)
-		}
-	})
-	if !h.listening {
+	if !h.listening && !h.closed {
 		h.listening = true
 		h.running.Go(s.listenAlways)
 	}
-	return watcher
+	return h.board.Watch(ctx)
 }
 
 // tell hints at a run to which something has happened.
 func (s *Store) tell(account, run string) {
 	h := s.hints
 	key := store.Key{Account: account, Run: run}
-	h.offer(key)
+	h.board.Tell(key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -147,22 +129,6 @@ func (h *hints) add(key store.Key) {
 	select {
 	case h.more <- struct{}{}:
 	default:
-	}
-}
-
-// offer gives a hint to all watchers. The last room of a watcher is for the zero key: when there is no room at all, that one is still
-// to be read, and says what is lost here.
-func (h *hints) offer(key store.Key) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for watcher := range h.watchers {
-		switch cap(watcher) - len(watcher) {
-		case 0:
-		case 1:
-			watcher <- store.Key{}
-		default:
-			watcher <- key
-		}
 	}
 }
 
@@ -238,7 +204,7 @@ func (h *hints) heard(payload string) {
 			key = store.Key{Account: string(account), Run: string(run)}
 		}
 	}
-	h.offer(key)
+	h.board.Tell(key)
 }
 
 // listenAlways listens, on one connection after the other.
@@ -271,7 +237,7 @@ func (s *Store) listen(ctx context.Context) (connected bool) {
 	if _, err := conn.Exec(ctx, `LISTEN `+s.hints.channel); err != nil {
 		return false
 	}
-	s.hints.offer(store.Key{}) // nobody knows what happened before
+	s.hints.board.Tell(store.Key{}) // nobody knows what happened before
 	for {
 		waiting, cancel := context.WithTimeout(ctx, heartbeat)
 		heard, err := conn.WaitForNotification(waiting)

@@ -139,29 +139,6 @@ func TestWatch_ManyHintsAtOnce(t *testing.T) {
 	}
 }
 
-// A watcher that does not read stops nobody, and learns that it has missed something.
-func TestWatch_AWatcherThatIsBehind(t *testing.T) {
-	h := newHints("fermata", "origin")
-	s := &Store{hints: h}
-	h.listening = true // to whom does not matter
-	hints := s.Watch(t.Context())
-	for n := range 3 * watcherBacklog {
-		h.offer(store.Key{Account: "acme", Run: fmt.Sprint(n)})
-	}
-	for n := range watcherBacklog - 1 {
-		if key := heard(t, hints); key.Run != fmt.Sprint(n) {
-			t.Fatalf("hint %d is at %q", n, key)
-		}
-	}
-	if key := heard(t, hints); key != (store.Key{}) {
-		t.Errorf("the last hint is at %q; want one that it may have been any run", key)
-	}
-	h.offer(store.Key{Run: "next"})
-	if key := heard(t, hints); key.Run != "next" {
-		t.Errorf("the next hint is at %q", key)
-	}
-}
-
 // What others say that cannot be understood may be about any run.
 func TestWatch_WordsOfANewerBuild(t *testing.T) {
 	h := newHints("fermata", "origin")

@@ -5,19 +5,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/hint"
 	"github.com/fermata-go/fermata/store"
 )
-
-// backlog is how many hints a watcher may be behind before it only learns that there were more.
-const backlog = 64
 
 // lookInterval is how often a Store with watchers looks whether another process has written.
 const lookInterval = 100 * time.Millisecond
 
-// hints tells watchers that something happened. It never waits for one.
+// hints tells watchers that something happened.
 type hints struct {
+	board hint.Board[store.Key]
+
 	mu       sync.Mutex
-	watchers map[chan store.Key]struct{}
+	watchers int
 	looking  context.CancelFunc // ends the look at other processes; nil while there is none
 	stopped  bool
 	wg       sync.WaitGroup
@@ -27,29 +27,28 @@ type hints struct {
 // name. SQLite does not say what others write to the file, only that somebody did: that is looked at ten times a second, as long as
 // there are watchers, and told as a zero key.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
-	watcher := make(chan store.Key, backlog)
 	h := &s.hints
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	watcher := h.board.Watch(watching)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watchers == nil {
-		h.watchers = make(map[chan store.Key]struct{})
-	}
-	h.watchers[watcher] = struct{}{}
+	h.watchers++
 	if h.looking == nil && !h.stopped {
 		var look context.Context
 		look, h.looking = context.WithCancel(context.Background())
 		h.wg.Go(func() { s.lookOut(look) })
 	}
-	context.AfterFunc(ctx, func() { h.leave(watcher) })
+	context.AfterFunc(ctx, func() {
+		h.leave()
+		end()
+	})
 	return watcher
 }
 
-func (h *hints) leave(watcher chan store.Key) {
+func (h *hints) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.watchers, watcher)
-	close(watcher)
-	if len(h.watchers) == 0 {
+	if h.watchers--; h.watchers == 0 {
 		h.end()
 	}
 }
@@ -71,28 +70,6 @@ func (h *hints) stop() {
 	h.wg.Wait()
 }
 
-func (h *hints) tell(keys []store.Key) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for watcher := range h.watchers {
-		for _, key := range keys {
-			offer(watcher, key)
-		}
-	}
-}
-
-// offer takes the last room of a watcher for the zero key. When there is no room at all, that one is still to be read, and says
-// what is lost here.
-func offer(watcher chan store.Key, key store.Key) {
-	switch cap(watcher) - len(watcher) {
-	case 0:
-	case 1:
-		watcher <- store.Key{}
-	default:
-		watcher <- key
-	}
-}
-
 // lookOut tells watchers when another connection than the writer's has written to the file.
 func (s *Store) lookOut(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
@@ -102,7 +79,7 @@ func (s *Store) lookOut(ctx context.Context) {
 		var version int64
 		err := s.writer.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&version)
 		if err == nil && version != last {
-			s.hints.tell([]store.Key{{}})
+			s.hints.board.Tell(store.Key{})
 			last = version
 		}
 		select {

@@ -20,8 +20,8 @@ func otherProcess(t *testing.T) (here, there *Store) {
 	return mustOpen(t, path), mustOpen(t, path)
 }
 
-// hint waits for the next one.
-func hint(t *testing.T, hints <-chan store.Key) store.Key {
+// heard waits for the next hint.
+func heard(t *testing.T, hints <-chan store.Key) store.Key {
 	t.Helper()
 	select {
 	case key := <-hints:
@@ -35,42 +35,25 @@ func hint(t *testing.T, hints <-chan store.Key) store.Key {
 func TestWatch_AnotherProcessIsSeenButNotWhatItDid(t *testing.T) {
 	here, there := otherProcess(t)
 	hints := here.Watch(t.Context())
-	if key := hint(t, hints); key != (store.Key{}) {
+	if key := heard(t, hints); key != (store.Key{}) {
 		t.Errorf("the first look hints at %+v", key)
 	}
 	for n := range 3 {
 		begin(t, there, fmt.Sprint("r", n))
-		if key := hint(t, hints); key != (store.Key{}) {
+		if key := heard(t, hints); key != (store.Key{}) {
 			t.Errorf("what another has written hints at %+v", key)
 		}
 	}
 	lease := begin(t, here, "own")
-	if key := hint(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
+	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
 		t.Errorf("what was written here hints at %+v", key)
 	}
 	if err := here.Renew(t.Context(), lease, long); err != nil {
 		t.Fatal(err)
 	}
 	rest(t, here, lease, nil) // the next hint is from here: nothing happened at the renewal, and no look was in vain
-	if key := hint(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
+	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
 		t.Errorf("what was written here hints at %+v", key)
-	}
-}
-
-func TestWatch_WhoIsTooSlowLearnsThatThereWasMore(t *testing.T) {
-	watcher := make(chan store.Key, backlog)
-	h := hints{watchers: map[chan store.Key]struct{}{watcher: {}}}
-	for range 3 {
-		for n := range 2 * backlog {
-			h.tell([]store.Key{{Account: "acme", Run: fmt.Sprint("r", n)}})
-		}
-		var last store.Key
-		for len(watcher) > 0 {
-			last = <-watcher
-		}
-		if last != (store.Key{}) {
-			t.Errorf("the last hint is at %+v", last)
-		}
 	}
 }
 

@@ -86,7 +86,7 @@ func do[T any](ctx context.Context, s *Store, op string, change func(context.Con
 		var none T
 		return none, s.fail(ctx, op, err)
 	}
-	s.hints.tell(touched)
+	s.hints.board.Tell(touched...)
 	return result, nil
 }
 

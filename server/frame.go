@@ -203,9 +203,13 @@ func (s *Server) admit(r *http.Request) *Problem {
 		p.limit = "body"
 		return p
 	}
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); r.ContentLength != 0 && r.Method != http.MethodGet && strings.TrimSpace(kind) != "application/json" {
+	if r.ContentLength == 0 || r.Method == http.MethodGet {
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return problem("unsupported", "a request is application/json")
 	}
+	r.Header.Set("Content-Type", "application/json") // the operations know one spelling of it
 	return nil
 }
 

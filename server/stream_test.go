@@ -67,6 +67,40 @@ func TestEvents_WhoComesBackToARunThatWaitsHearsWhatFor(t *testing.T) {
 	}
 }
 
+// An event that this run does not have is of another run with the same state key, which browsers come back with by themselves. Who comes with it once heard
+// nothing of the run, not even its end.
+func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	var seen []event
+	eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", "999").Body, func(e event) bool {
+		if seen = append(seen, e); e.kind == "outcome" && strings.Contains(e.data, "needs_input") {
+			s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+		}
+		return true
+	})
+	seen = slices.DeleteFunc(seen, func(e event) bool { return e.kind == "step" })
+	if kinds(seen) != "created asked waiting outcome decided completed outcome" {
+		t.Errorf("%v", seen)
+	}
+	chat := eventsIn(strings.NewReader(s.chat("agent@acme", startDemo, "Accept", asStream, "Last-Event-ID", "999").body), nil)
+	if got := kinds(chat); got != "run created asked waiting decided completed outcome" {
+		t.Errorf("a chat: %s", got)
+	}
+}
+
+// Who asks what a stream would be is told, and is no reader for whom it is kept open.
+func TestEvents_AHeadIsNoStream(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	if got := s.call("agent@acme", "HEAD", "/api/v1/runs/demo-1/events", ""); got.status != 200 || got.header.Get("Content-Type") != asStream {
+		t.Errorf("%+v", got)
+	}
+	s.until("the request is over", func() bool {
+		return strings.Contains(s.metrics(), `fermata_http_request_seconds_count{method="HEAD",route="/api/v1/runs/{stateKey}/events",status="200"} 1`)
+	})
+}
+
 // Steps are told to those who look at that moment, and to nobody afterwards.
 func TestEvents_StepsAreToldAndNotKept(t *testing.T) {
 	s, release := held(t)

@@ -56,6 +56,30 @@ func TestDevLink_LetsInWhoeverFollowsItFirst(t *testing.T) {
 	}
 }
 
+// The link of the demo leads to "/". It once led to a 404 in JSON, which was the first that a newcomer saw of the server in a browser.
+func TestDevLink_LeadsToAPageThatSaysWhereOneIs(t *testing.T) {
+	p := devPorch(t)
+	b := p.browser()
+	if got := b.get("/"); got.status != 303 || got.header.Get("Location") != "/signin" {
+		t.Errorf("a stranger: %+v", got)
+	}
+	if got := b.get(p.devLink("/")); got.header.Get("Location") != "/" {
+		t.Fatalf("%+v", got)
+	}
+	got := b.get("/")
+	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "you are signed in as you (demo)") {
+		t.Errorf("%+v", got)
+	}
+	for _, there := range []string{"/api/v1/requests", "/api/v1/runs", "/openapi.json"} {
+		if !strings.Contains(got.body, `href="`+there+`"`) || b.get(there).status != 200 {
+			t.Errorf("it does not lead to %s", there)
+		}
+	}
+	if got := b.get("/", "Accept", "*/*"); got.status != 404 || got.field("code") != "not_found" {
+		t.Errorf("a program: %+v", got)
+	}
+}
+
 func TestDevLink_IsNotGoodForEver(t *testing.T) {
 	p := devPorch(t)
 	link := p.devLink("/")

@@ -41,8 +41,7 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 		for _, r := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.StateKey), r.Kind, r.State, ago(r.CreatedAt))
 		}
-		fmt.Fprintln(w, "\nfermata show REQUEST\tto see what it is about")
-		fmt.Fprintln(w, "fermata approve|reject|answer REQUEST\tto decide")
+		printNext(w)
 	})
 }
 

@@ -119,6 +119,18 @@ func TestRequests_AreListedAndDecided(t *testing.T) {
 	}
 }
 
+// A status that is misspelled is no status that no run has.
+func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waiting,parked", ""); got.status != 200 || !strings.Contains(got.body, "demo-1") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waitng", ""); got.status != 400 || !strings.Contains(got.body, "superseded") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestEvents_AreStreamedAndGoOnWhereTheyWere(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What somebody meets who does not know the program yet.
+
+func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+	}{
+		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
+		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
+		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name"},
+		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
+		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
+		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
+		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
+	} {
+		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	id := inboxOf(t, call)["drop-users"].ID
+	if _, out, _ := call("show", id); !strings.Contains(out, "fermata approve|reject|answer "+id) {
+		t.Errorf("show:\n%s", out)
+	}
+}
+
+// A missing key is refused as a wrong one is, and where to get one is said.
+func TestNewcomer_WithoutAKey(t *testing.T) {
+	t.Setenv("FERMATA_TOKEN", "")
+	exit, _, errOut := call(t, "runs")
+	if exit != exitRefused || !strings.Contains(errOut, "FERMATA_TOKEN") || !strings.Contains(errOut, "fermata keys create") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+func TestKeys_OfTheStore(t *testing.T) {
+	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	if exit, out, errOut := call(t, "keys", "create", "acme", "bot", "agent", "--for=-1h", "--store", at); exit != exitUsage || out != "" {
+		t.Errorf("a key that is over before it begins, and was good for ever: %d %s%s", exit, out, errOut)
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `there is no key "x" of acme`) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+	var made struct{ ID string }
+	_, out, _ := call(t, "keys", "create", "acme", "bot", "agent", "--store", at, "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	if exit, out, _ := call(t, "keys", "revoke", "acme", made.ID, "--store", at, "--json"); exit != exitOK || out != `{"id":"`+made.ID+`","account":"acme","state":"revoked"}`+"\n" {
+		t.Errorf("%d %s", exit, out)
+	}
+}
+
+// What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
+func TestReadable_ShowsWhatIsMeant(t *testing.T) {
+	for data, want := range map[string]string{
+		`"Approve \u0026 publish \u003Cnow\u003e"`: `"Approve & publish <now>"`,
+		`"\\u0026 \" \u202e \u00e4"`:               `"\\u0026 \" \u202e \u00e4"`,
+		`"\\\u0026"`:                               `"\\&"`,
+	} {
+		if got := readable(json.RawMessage(data)); got != want {
+			t.Errorf("%s is shown as %s", data, got)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func TestDevLink_LeadsToAPageThatSaysWhereOneIs(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got := b.get("/")
-	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "you are signed in as you (demo)") {
+	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "You are you of demo here") {
 		t.Errorf("%+v", got)
 	}
 	for _, there := range []string{"/api/v1/requests", "/api/v1/runs", "/openapi.json"} {
@@ -179,10 +179,11 @@ func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*http.Request){
-		"itself":    nil,
-		"localhost": func(r *http.Request) { r.Host = "LOCALHOST" },
-		"v6":        func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]:8080" },
-		"v4 in v6":  func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4711" },
+		"itself":     nil,
+		"localhost":  func(r *http.Request) { r.Host = "LOCALHOST" },
+		"v6":         func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]:8080" },
+		"v6 port 80": func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]" },
+		"v4 in v6":   func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4711" },
 	} {
 		if w := p.direct("/api/v1/me", cookie, change); w.Code != 200 {
 			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)

@@ -30,8 +30,8 @@ var pageNoIDP = text{
 // pageHome is for somebody who signed in. There is nothing to decide on with here yet, so it says what there is instead.
 func pageHome(who Principal) text {
 	return text{
-		Status: http.StatusOK, Title: "Fermata",
-		Body: "This server is at work, and you are signed in as " + cmp.Or(who.Name, who.ID) + " (" + who.Account + "). There are no pages to decide on yet: fermata inbox in a terminal " +
+		Status: http.StatusOK, Title: "You are signed in",
+		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + " here. There are no pages to decide on yet: fermata inbox in a terminal " +
 			"shows what people are asked. As JSON, there is:",
 		Links: []link{{"what people are asked", api.Prefix + "/requests"}, {"what runs", api.Prefix + "/runs"}, {"all that programs can call", "/openapi.json"}},
 	}

@@ -146,6 +146,9 @@ func explain(err error) *Problem {
 		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.Mismatch) {
 			return explain(refused.Err)
 		}
+		if refused.Result == store.Gone && refused.Interrupt == "" { // nobody named a question, and none is open
+			return problem("not_active", "the run is over, or waits for nothing")
+		}
 		p := problem(results[refused.Result], "%s", reasons[refused.Result])
 		if refused.By != "" {
 			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}

@@ -134,6 +134,15 @@ func TestChat_ARunThatAsksNothingIsNotActive(t *testing.T) {
 	release()
 }
 
+func TestLists_SayThatACursorIsNoneOfTheirs(t *testing.T) {
+	s := open(t, nil)
+	for _, list := range []string{"runs", "requests", "answers"} {
+		if got := s.call("admin@acme", "GET", "/api/v1/"+list+"?cursor=x", ""); got.status != 400 || got.field("detail") != "the cursor is none of ours" {
+			t.Errorf("%s: %+v", list, got)
+		}
+	}
+}
+
 // A status that is misspelled is no status that no run has.
 func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
 	s := open(t, nil)

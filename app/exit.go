@@ -78,6 +78,7 @@ var (
 	errFound     = errors.New("something has to be done")
 	errRunFailed = errors.New("the run has failed")
 	errPending   = errors.New("it is recorded, and under way")
+	errNoFolder  = errors.New("there is no folder")
 	errNoSuchKey = errors.New("there is no key")
 	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
@@ -97,6 +98,7 @@ var failures = []struct {
 	{context.Canceled, "stopped", exitStopped},
 	{errNoKey, "unauthenticated", exitRefused},
 	{errNoStore, "not_found", exitNotFound},
+	{errNoFolder, "not_found", exitNotFound},
 	{errNoSuchKey, "not_found", exitNotFound},
 	{executor.ErrUnknownRun, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},

@@ -65,6 +65,20 @@ func TestKeys_OfTheStore(t *testing.T) {
 	}
 }
 
+// A folder that is not there was told of as a temporary file in it.
+func TestStore_InAFolderThatIsNotThere(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{
+		{"serve", "--addr", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"migrate", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"key", "make", filepath.Join(folder, "fermata.key")},
+	} {
+		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
 // What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
 func TestReadable_ShowsWhatIsMeant(t *testing.T) {
 	for data, want := range map[string]string{

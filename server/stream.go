@@ -195,5 +195,8 @@ func (o *sse) write(text []byte) error {
 	if _, err := o.w.Write(text); err != nil {
 		return err
 	}
-	return o.control.Flush()
+	if err := o.control.Flush(); err != nil {
+		return err
+	}
+	return o.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream then, also if nothing is to be written
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +24,33 @@ func TestEvents_HaveAHeartbeat(t *testing.T) {
 		if lines.Text() == ": still here" {
 			beats++
 		}
+	}
+}
+
+// Over HTTP/2 a deadline for writing ends a stream also if nothing is written. So every stream was once ended when nothing had happened for as long as the server
+// has patience with those who do not read.
+func TestEvents_OverHTTP2LastWhileNothingHappens(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Patience, c.Limits.Heartbeat = 100*time.Millisecond, 400*time.Millisecond })
+	s.chat("agent@acme", startDemo)
+	h := httptest.NewUnstartedServer(s.handler)
+	h.EnableHTTP2 = true
+	h.StartTLS()
+	defer h.Close()
+	r := s.request("auditor@acme", "GET", "/api/v1/runs/demo-1/events", "", "Accept", asStream)
+	r.URL.Scheme, r.URL.Host = "https", h.Listener.Addr().String()
+	response, err := h.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines, beats := bufio.NewScanner(response.Body), 0
+	for beats < 2 && lines.Scan() {
+		if lines.Text() == ": still here" {
+			beats++
+		}
+	}
+	if response.ProtoMajor != 2 || beats < 2 {
+		t.Errorf("%s: after %d heartbeats: %v", response.Proto, beats, lines.Err())
 	}
 }
 

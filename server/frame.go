@@ -182,12 +182,12 @@ func crowded(limit, detail string) *Problem {
 
 // isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits.
 func isWork(r *http.Request) bool {
-	return r.Method != http.MethodGet || !isStream(r) && !isProbe(r)
+	return !isProbe(r) && (r.Method != http.MethodGet || !isStream(r))
 }
 
 // isProbe reports whether somebody asks if the server is alive. They must not be told that it is dead because it has much to do.
 func isProbe(r *http.Request) bool {
-	return r.Method == http.MethodGet && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
 
 // admit refuses what no operation takes.

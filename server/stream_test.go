@@ -117,6 +117,17 @@ func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
 	}
 }
 
+// A proxy that collects answers before it passes them on would keep a stream to itself; nginx does, unless it is told.
+func TestEvents_AreNotForProxiesToCollect(t *testing.T) {
+	s := open(t, nil)
+	if got := s.chat("agent@acme", startDemo, "Accept", asStream); got.header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("a chat: %v", got.header)
+	}
+	if got := s.follow("/api/v1/runs/demo-1/events"); got.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("a run: %v", got.Header)
+	}
+}
+
 // Who asks what a stream would be is told, and is no reader for whom it is kept open.
 func TestEvents_AHeadIsNoStream(t *testing.T) {
 	s := open(t, nil)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fermata-go/fermata/app/config"
@@ -52,6 +53,9 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelError + 1)
 	r, err := start(ctx, p, settings, slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: --addr 127.0.0.1:0 takes a free port", err)
+	}
 	if err != nil {
 		return err
 	}

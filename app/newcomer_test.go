@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +33,19 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	id := inboxOf(t, call)["drop-users"].ID
 	if _, out, _ := call("show", id); !strings.Contains(out, "fermata approve|reject|answer "+id) {
 		t.Errorf("show:\n%s", out)
+	}
+}
+
+// On a newcomer's machine something is at 8080 already.
+func TestNewcomer_WhosePortIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	exit, _, errOut := call(t, "demo", "--data", t.TempDir(), "--addr", taken.Addr().String())
+	if exit != exitUnavailable || !strings.Contains(errOut, "--addr 127.0.0.1:0 takes a free port") {
+		t.Errorf("%d %s", exit, errOut)
 	}
 }
 

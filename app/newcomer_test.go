@@ -36,6 +36,34 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	}
 }
 
+// A list that is not all says so; an empty one does, too.
+func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+		more bool
+	}{
+		"some runs":       {[]string{"runs", "--limit", "2"}, exitOK, "", true},
+		"all runs":        {[]string{"runs"}, exitOK, "article-tea", false},
+		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
+		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
+		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
+		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
+		"no runs":         {[]string{"runs", "--status", "superseded"}, exitOK, "there are no such runs", false},
+		"no keys":         {[]string{"inbox", "--kind", "none"}, exitOK, "nothing is open", false},
+	} {
+		exit, out, errOut := call(c.args...)
+		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
+		t.Errorf("it speaks of a command that there is not:\n%s", out)
+	}
+}
+
 // On a newcomer's machine something is at 8080 already.
 func TestNewcomer_WhosePortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

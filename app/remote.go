@@ -157,16 +157,33 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Limit < 1 {
+		return errLimit
+	}
 	page, err := to.Runs(ctx, client.Query{Status: c.Status, Limit: c.Limit})
 	if err != nil {
 		return err
 	}
 	return p.print(page.Items, func(w io.Writer) {
+		if len(page.Items) == 0 {
+			fmt.Fprintln(w, "there are no such runs")
+			return
+		}
 		fmt.Fprintln(w, "STATE KEY\tGRAPH\tSTATUS\tUPDATED")
 		for _, r := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clean(r.StateKey), r.GraphID, r.Status, ago(r.UpdatedAt))
 		}
+		printMore(w, page.Next)
 	})
+}
+
+var errLimit = usage("--limit: a list has one line at least")
+
+// printMore says that a list is not all, if it goes on somewhere.
+func printMore(w io.Writer, next string) {
+	if next != "" {
+		fmt.Fprintln(w, "\nThere are more; --limit shows them.")
+	}
 }
 
 func ago(t time.Time) string { return time.Since(t).Round(time.Second).String() + " ago" }

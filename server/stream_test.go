@@ -30,7 +30,7 @@ func TestEvents_HaveAHeartbeat(t *testing.T) {
 // Over HTTP/2 a deadline for writing ends a stream also if nothing is written. So every stream was once ended when nothing had happened for as long as the server
 // has patience with those who do not read.
 func TestEvents_OverHTTP2LastWhileNothingHappens(t *testing.T) {
-	s := open(t, func(c *server.Config) { c.Limits.Patience, c.Limits.Heartbeat = 100*time.Millisecond, 400*time.Millisecond })
+	s := open(t, func(c *server.Config) { c.Limits.Patience, c.Limits.Heartbeat = time.Second, 1500*time.Millisecond })
 	s.chat("agent@acme", startDemo)
 	h := httptest.NewUnstartedServer(s.handler)
 	h.EnableHTTP2 = true

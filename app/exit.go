@@ -143,6 +143,9 @@ func explain(err error) failure {
 		f.Code, f.Exit = "usage", exitUsage
 		return f
 	}
+	if errors.Is(err, client.ErrPending) {
+		f.Detail = strings.Replace(f.Detail, client.ErrPending.Error(), errPending.Error(), 1) + "; fermata watch shows what becomes of it"
+	}
 	for _, known := range failures {
 		if errors.Is(err, known.err) {
 			f.Code, f.Exit = known.code, known.exit

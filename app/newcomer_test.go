@@ -2,10 +2,13 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/client"
 )
 
 // What somebody meets who does not know the program yet.
@@ -61,6 +64,14 @@ func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 	}
 	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
 		t.Errorf("it speaks of a command that there is not:\n%s", out)
+	}
+}
+
+// Whoever did not wait for the end hears how to see it.
+func TestNewcomer_WhoseRunIsUnderWay(t *testing.T) {
+	got := explain(fmt.Errorf("%w: %q", client.ErrPending, "article-7"))
+	if got.Exit != exitUnderWay || got.Detail != `it is recorded, and under way: "article-7"; fermata watch shows what becomes of it` {
+		t.Errorf("%+v", got)
 	}
 }
 

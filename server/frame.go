@@ -237,7 +237,9 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 func isStream(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
-		return strings.HasPrefix(r.URL.Path, api.Prefix+"/runs/") && strings.HasSuffix(r.URL.Path, "/events")
+		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/") // escaped: a state key may have a slash
+		key, events := strings.CutSuffix(rest, "/events")
+		return of && events && !strings.Contains(key, "/")
 	case http.MethodPost:
 		return r.URL.Path == api.Prefix+"/ai/chat" && wantsStream(r.Header.Get("Accept"))
 	}

@@ -197,6 +197,11 @@ func TestStreams_AreLimited(t *testing.T) {
 	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", asStream); got.status != 200 {
 		t.Errorf("what is no stream: %+v", got)
 	}
+	for _, path := range []string{"/api/v1/runs/events", "/api/v1/runs/demo-1%2Fevents"} { // a run may be called so, and whoever looks at it does not follow it
+		if got := s.call("agent@acme", "GET", path, ""); got.status != 404 {
+			t.Errorf("%s is no stream: %+v", path, got)
+		}
+	}
 	first.Body.Close()
 	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", asStream).status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {

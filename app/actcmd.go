@@ -240,7 +240,7 @@ func printLife(w io.Writer, life *api.Life) {
 		line("asked by", "%s%s", cmp.Or(strings.Join(life.Rules, ", "), "the graph"), because(life.Reason))
 	}
 	if len(life.Verbs) > 0 && life.State == string(desk.Open) {
-		line("you can", "%s", strings.Join(life.Verbs, ", "))
+		line("you can", "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer")) // as the command is called
 	}
 	if e := life.Edit; e != nil {
 		line("edited", "by %s at %s: %s", e.By, clock(e.At), strings.Join(e.Fields, ", "))

@@ -7,6 +7,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -46,6 +47,7 @@ type program struct {
 	out, err io.Writer
 	json     bool // programs read what it prints
 	parser   *kong.Kong
+	command  string // which it is, as keys create; "" if it is none
 }
 
 // commands is the command line.
@@ -122,6 +124,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	parsed, err := parser.Parse(args)
 	if left >= 0 { // it showed a help text
 		return left
+	}
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok {
+		parsed = wrong.Context
+	}
+	if parsed != nil && parsed.Selected() != nil {
+		p.command = parsed.Selected().Path()
 	}
 	if err != nil {
 		return p.fail(&usageError{err})

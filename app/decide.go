@@ -24,6 +24,9 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Limit < 1 {
+		return errLimit
+	}
 	query := client.Query{Kind: c.Kind, Limit: c.Limit}
 	if c.All {
 		query.State = "all"
@@ -41,8 +44,8 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 		for _, r := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.StateKey), r.Kind, r.State, ago(r.CreatedAt))
 		}
-		fmt.Fprintln(w, "\nfermata show REQUEST\tto see what it is about")
-		fmt.Fprintln(w, "fermata approve|reject|answer REQUEST\tto decide")
+		printMore(w, page.Next)
+		printNext(w)
 	})
 }
 

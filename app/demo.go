@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fermata-go/fermata/app/config"
@@ -42,12 +44,18 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
 	settings, err := config.Load(config.Source{Flags: map[string]string{ // not of the environment: a demo is the same everywhere
-		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off, "log.level": "warn",
+		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
 	}})
 	if err != nil {
 		return err
 	}
-	r, err := start(ctx, p, settings, logger(p, settings.Log))
+	// One of the samples is parked, which is an error in the log of a server. It is not what a newcomer should see first.
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError + 1)
+	r, err := start(ctx, p, settings, slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: --addr 127.0.0.1:0 takes a free port", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -55,6 +63,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	}
+	level.Set(slog.LevelWarn)
 	ready.announce(p, c.Data)
 	return r.serve(ctx)
 }
@@ -148,7 +157,10 @@ func (run demoRun) tell(ctx context.Context, e *executor.Executor) error {
 		begin.Wait = -1
 	}
 	_, err := e.Run(ctx, begin)
-	if _, pending := errors.AsType[*executor.PendingError](err); err != nil && !(run.parked && pending) {
+	if _, pending := errors.AsType[*executor.PendingError](err); run.parked && pending {
+		return run.rests(ctx, e)
+	}
+	if err != nil {
 		return err
 	}
 	for n, answer := range run.answers {
@@ -160,6 +172,21 @@ func (run demoRun) tell(ctx context.Context, e *executor.Executor) error {
 		return e.Cancel(ctx, demoAccount, run.key, "ann")
 	}
 	return nil
+}
+
+// rests waits until a run is parked, and the executor has done with it.
+func (run demoRun) rests(ctx context.Context, e *executor.Executor) error {
+	for {
+		view, err := e.Look(ctx, demoAccount, run.key)
+		if err != nil || view.Status == store.Parked && e.Stats().Running == 0 {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // answer answers the question that is open.

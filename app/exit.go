@@ -78,6 +78,9 @@ var (
 	errFound     = errors.New("something has to be done")
 	errRunFailed = errors.New("the run has failed")
 	errPending   = errors.New("it is recorded, and under way")
+	errNoFolder  = errors.New("there is no folder")
+	errNoSuchKey = errors.New("there is no key")
+	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
 
 // failures says which code and which exit an error has. The first that fits counts.
@@ -93,7 +96,10 @@ var failures = []struct {
 	{errFound, "found", exitFound},
 	{errRunFailed, "run_failed", exitRunFailed},
 	{context.Canceled, "stopped", exitStopped},
+	{errNoKey, "unauthenticated", exitRefused},
 	{errNoStore, "not_found", exitNotFound},
+	{errNoFolder, "not_found", exitNotFound},
+	{errNoSuchKey, "not_found", exitNotFound},
 	{executor.ErrUnknownRun, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},
 	{store.ErrNotFound, "not_found", exitNotFound},
@@ -137,6 +143,9 @@ func explain(err error) failure {
 		f.Code, f.Exit = "usage", exitUsage
 		return f
 	}
+	if errors.Is(err, client.ErrPending) {
+		f.Detail = strings.Replace(f.Detail, client.ErrPending.Error(), errPending.Error(), 1) + "; fermata watch shows what becomes of it"
+	}
 	for _, known := range failures {
 		if errors.Is(err, known.err) {
 			f.Code, f.Exit = known.code, known.exit
@@ -171,9 +180,9 @@ func (p *program) fail(err error) int {
 	case f.Status != 0: // a problem says more than its detail
 		text = err.Error()
 	}
-	fmt.Fprintln(p.err, "fermata:", cmp.Or(text, f.Code))
+	fmt.Fprintln(p.err, "fermata:", clean(cmp.Or(text, f.Code))) // some of it others wrote
 	if f.Exit == exitUsage && f.Code == "usage" {
-		fmt.Fprintln(p.err, "Try: fermata help")
+		fmt.Fprintln(p.err, strings.TrimSpace("Try: fermata help "+p.command))
 	}
 	return f.Exit
 }

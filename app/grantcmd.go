@@ -71,6 +71,9 @@ func (c *grantsList) Run(ctx context.Context, p *program) error {
 		list = []api.Grant{}
 	}
 	return p.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "nothing is remembered")
+		}
 		for _, g := range list {
 			state := "until " + g.Until.Format(time.RFC3339)
 			if g.Revoked != nil {

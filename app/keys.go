@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -58,6 +59,9 @@ func rowOf(c store.Credential) keyRow {
 func (c *keysCreate) Run(ctx context.Context, p *program) error {
 	return c.withStore(ctx, func(s store.Store) error {
 		var expires time.Time
+		if c.For < 0 { // it would be good for ever
+			return usage("--for %s is over already", c.For)
+		}
 		if c.For > 0 {
 			expires = time.Now().Add(c.For)
 		}
@@ -115,6 +119,20 @@ type keysRevoke struct {
 }
 
 // Run ends a key.
-func (c *keysRevoke) Run(ctx context.Context) error {
-	return c.withStore(ctx, func(s store.Store) error { return s.RevokeCredential(ctx, c.Account, c.ID) })
+func (c *keysRevoke) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		err := s.RevokeCredential(ctx, c.Account, c.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%w %q of %s; fermata keys list has the ids", errNoSuchKey, c.ID, c.Account)
+		}
+		if err != nil {
+			return err
+		}
+		row := struct {
+			ID      string `json:"id"`
+			Account string `json:"account"`
+			State   string `json:"state"`
+		}{c.ID, c.Account, "revoked"}
+		return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.State, row.ID) })
+	})
 }

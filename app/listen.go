@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -26,7 +27,7 @@ const maxHeader = 16 << 10
 
 // listen opens a door, with the patience of a server on the open network: none for those who do not speak. Nothing limits how long an answer
 // takes: event streams last as long as their runs.
-func listen(key, addr string, h http.Handler, c config.Listen) (door, error) {
+func listen(key, addr string, h http.Handler, c config.Listen, log *slog.Logger) (door, error) {
 	secure, err := certificate(c.TLS)
 	if err != nil {
 		return door{}, err
@@ -41,6 +42,7 @@ func listen(key, addr string, h http.Handler, c config.Listen) (door, error) {
 	}
 	return door{url: scheme + reachable(listener.Addr()), listener: listener, http: &http.Server{
 		Handler: h, TLSConfig: secure, ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}}, nil
 }
 

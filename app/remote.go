@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,7 +24,7 @@ type remote struct {
 
 func (r remote) client() (*client.Client, error) {
 	if r.Token == "" {
-		return nil, usage("--token or FERMATA_TOKEN is missing")
+		return nil, errNoKey
 	}
 	c, err := client.New(r.URL, r.Token)
 	if err != nil {
@@ -59,14 +60,39 @@ func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 		case fermata.NeedsInput:
 			fmt.Fprintf(w, "waits\t%s\n", clean(o.StateKey))
 			for _, i := range o.Interrupts {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Kind, clean(string(i.Data)))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Kind, clean(readable(i.Data)))
 			}
+			printNext(w)
 		}
 	})
 	if failed, ok := outcome.(fermata.Failed); ok && err == nil {
 		err = fmt.Errorf("%w: %s", errRunFailed, failed.Code)
 	}
 	return err
+}
+
+// printNext says what can be done about requests.
+func printNext(w io.Writer) {
+	fmt.Fprintln(w, "\nfermata show REQUEST\tto see what it is about")
+	fmt.Fprintln(w, "fermata approve|reject|answer REQUEST\tto decide")
+}
+
+// escaped is an escape in JSON; what is of interest is which of & < > it stands for.
+var escaped = regexp.MustCompile(`\\(?:u00(26|3[cC]|3[eE])|.)`)
+
+// readable is JSON in which & < > are what they are: many programs escape them for browsers.
+func readable(data json.RawMessage) string {
+	return escaped.ReplaceAllStringFunc(string(data), func(escape string) string {
+		switch strings.ToLower(escape) {
+		case `\u0026`:
+			return "&"
+		case `\u003c`:
+			return "<"
+		case `\u003e`:
+			return ">"
+		}
+		return escape
+	})
 }
 
 // clean makes a text that somebody else wrote safe for a terminal: what a terminal would obey, or not show, is shown as what it is.
@@ -99,7 +125,24 @@ func (c *runCommand) Run(ctx context.Context, p *program) error {
 		return usage("the input is no JSON")
 	}
 	outcome, err := to.Chat(ctx, api.Chat{GraphID: c.Graph, StateKey: c.Key, Input: json.RawMessage(c.Input)})
+	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Code == "unknown_graph" {
+		err = withGraphs(ctx, to, problem)
+	}
 	return p.printOutcome(outcome, err)
+}
+
+// withGraphs adds what could be run to the word that there is no such graph.
+func withGraphs(ctx context.Context, to *client.Client, problem *api.Problem) error {
+	page, err := to.Graphs(ctx)
+	if err != nil || len(page.Items) == 0 {
+		return problem
+	}
+	names := make([]string, 0, len(page.Items))
+	for _, g := range page.Items {
+		names = append(names, g.ID)
+	}
+	problem.Detail += "; there are " + clean(strings.Join(names, ", "))
+	return problem
 }
 
 type runsCommand struct {
@@ -114,16 +157,33 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Limit < 1 {
+		return errLimit
+	}
 	page, err := to.Runs(ctx, client.Query{Status: c.Status, Limit: c.Limit})
 	if err != nil {
 		return err
 	}
 	return p.print(page.Items, func(w io.Writer) {
+		if len(page.Items) == 0 {
+			fmt.Fprintln(w, "there are no such runs")
+			return
+		}
 		fmt.Fprintln(w, "STATE KEY\tGRAPH\tSTATUS\tUPDATED")
 		for _, r := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clean(r.StateKey), r.GraphID, r.Status, ago(r.UpdatedAt))
 		}
+		printMore(w, page.Next)
 	})
+}
+
+var errLimit = usage("--limit: a list has one line at least")
+
+// printMore says that a list is not all, if it goes on somewhere.
+func printMore(w io.Writer, next string) {
+	if next != "" {
+		fmt.Fprintln(w, "\nThere are more; --limit shows them.")
+	}
 }
 
 func ago(t time.Time) string { return time.Since(t).Round(time.Second).String() + " ago" }
@@ -163,6 +223,9 @@ func describe(w io.Writer, r api.Request) {
 	} else if r.AnswerSchema != nil {
 		fmt.Fprintf(w, "\nan answer is\n%s\n", clean(indented(r.AnswerSchema)))
 	}
+	if r.State == "pending" {
+		fmt.Fprintf(w, "\nfermata approve|reject|answer %s\tto decide\n", r.ID)
+	}
 }
 
 func indented(data json.RawMessage) string {
@@ -171,9 +234,9 @@ func indented(data json.RawMessage) string {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if data == nil || e.Encode(data) != nil {
-		return string(data)
+		return readable(data)
 	}
-	return strings.TrimSpace(text.String())
+	return readable(json.RawMessage(strings.TrimSpace(text.String())))
 }
 
 type watchCommand struct {
@@ -220,10 +283,17 @@ type cancelCommand struct {
 }
 
 // Run ends a run.
-func (c *cancelCommand) Run(ctx context.Context) error {
+func (c *cancelCommand) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
 		return err
 	}
-	return to.Cancel(ctx, c.Key)
+	if err := to.Cancel(ctx, c.Key); err != nil {
+		return err
+	}
+	row := struct {
+		StateKey string `json:"stateKey"`
+		Status   string `json:"status"`
+	}{c.Key, "cancelled"}
+	return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.Status, clean(row.StateKey)) })
 }

@@ -178,7 +178,7 @@ func identities(c config.OIDC) *server.OIDC {
 // listen opens the doors.
 func (r *running) listen(log *slog.Logger) error {
 	c := r.settings
-	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen)
+	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen, log)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (r *running) listen(log *slog.Logger) error {
 	}
 	plain := c.Listen
 	plain.TLS = config.TLS{}
-	metrics, err := listen("metrics.addr", c.Metrics.Addr, r.watched(), plain)
+	metrics, err := listen("metrics.addr", c.Metrics.Addr, r.watched(), plain, log)
 	switch {
 	case err == nil:
 		r.doors, r.metricsURL = append(r.doors, metrics), metrics.url+"/metrics"

@@ -131,6 +131,20 @@ func TestServe_TLSWithACertificateThatIsRenewed(t *testing.T) {
 	}
 }
 
+// What net/http has to say of a connection is in our log, in its form; it once went past it to standard error.
+func TestServe_WhatIsWrongWithConnectionsIsLogged(t *testing.T) {
+	cert, key := makeCertificate(t, t.TempDir(), "here")
+	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
+	if answer, err := http.Get("http://" + r.addrOf().String()); err == nil {
+		answer.Body.Close()
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(logged.String(), "TLS handshake error"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log is\n%s", logged.String())
+		}
+	}
+}
+
 func TestServe_ACertificateThatIsNoneIsSaidAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.pem")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {

@@ -140,7 +140,7 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 		return nil, "", err
 	}
 	if first {
-		if err := box.MakeFile(path); err != nil {
+		if err := makeKey(path); err != nil {
 			return nil, "", err
 		}
 	}
@@ -149,6 +149,15 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 		err = fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back", filepath.Base(path))
 	}
 	return file, path, err
+}
+
+// makeKey makes a key file, if it is not there.
+func makeKey(path string) error {
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w %s: make it first", errNoFolder, folder)
+	}
+	return box.MakeFile(path)
 }
 
 // isNew reports whether there is no store yet.

@@ -25,11 +25,19 @@ type keyMake struct {
 }
 
 // Run makes a key file, for replicas that share it.
-func (c *keyMake) Run() error {
+func (c *keyMake) Run(p *program) error {
 	if _, err := os.Stat(c.File); err == nil {
 		return usage("the file %s is there already", c.File)
 	}
-	return box.MakeFile(c.File)
+	if err := makeKey(c.File); err != nil {
+		return err
+	}
+	row := struct {
+		File string `json:"file"`
+	}{c.File}
+	return p.print(row, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is made; keep a copy, and not where the backups of the store are\n", c.File)
+	})
 }
 
 type keyRotate struct{ place }
@@ -107,9 +115,10 @@ func (c *storeSize) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		return p.print(sizeRow{size.Bytes, size.Free, size.Rows}, func(w io.Writer) {
-			fmt.Fprintf(w, "%-12s %15d bytes\n%-12s %15d bytes\n", "database", size.Bytes, "unused", size.Free)
+			const line = "%-20s %15d %s\n"
+			fmt.Fprintf(w, line+line, "database", size.Bytes, "bytes", "unused", size.Free, "bytes")
 			for _, table := range slices.Sorted(maps.Keys(size.Rows)) {
-				fmt.Fprintf(w, "%-12s %15d rows\n", table, size.Rows[table])
+				fmt.Fprintf(w, line, table, size.Rows[table], "rows")
 			}
 		})
 	})
@@ -201,5 +210,15 @@ type storeRetry struct {
 
 // Run lets a parked run go on.
 func (c *storeRetry) Run(ctx context.Context, p *program) error {
-	return c.withExecutor(ctx, p, func(o *opened) error { return o.Retry(ctx, c.Account, c.StateKey, "operator") })
+	return c.withExecutor(ctx, p, func(o *opened) error {
+		if err := o.Retry(ctx, c.Account, c.StateKey, "operator"); err != nil {
+			return err
+		}
+		row := struct {
+			Account  string       `json:"account"`
+			StateKey string       `json:"stateKey"`
+			Status   store.Status `json:"status"`
+		}{c.Account, c.StateKey, store.Ready}
+		return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s; a server goes on with it\n", clean(c.StateKey), row.Status) })
+	})
 }

@@ -32,6 +32,24 @@ var sign = fermata.NewKind[string, string]("sign-of-client-test")
 // serve runs a real server, behind whatever stands in front of it.
 func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
+	url, key, stop, err := begin(t.Context(), front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(url, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// begin begins a server with one graph, inproc:memo, which has somebody sign a memo. stop has to be called.
+func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key string, stop func() error, err error) {
 	g := graph.New[memo]("memo")
 	g.Node("sign", func(ctx context.Context, m memo) (memo, error) {
 		name, err := sign.Ask(ctx, m.Text)
@@ -42,44 +60,37 @@ func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	g.Edge("sign", graph.End)
 	flow, err := g.Compile()
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[memo]{}))
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	b, err := box.New(box.Key{1})
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	st := memory.NewRuns(nil)
 	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}, Wait: time.Minute})
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(st)})
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	key, kept, err := server.NewKey("acme", "ann", server.Admin, time.Time{})
 	if err == nil {
-		err = st.AddCredential(t.Context(), kept)
+		err = st.AddCredential(ctx, kept)
 	}
 	if err != nil {
-		t.Fatal(err)
+		return "", "", nil, err
 	}
 	h := httptest.NewServer(front(s))
-	t.Cleanup(func() {
+	return h.URL, key, func() error {
 		h.Close()
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(h.URL, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+		return e.Stop(context.Background())
+	}, nil
 }
 
 func plain(h http.Handler) http.Handler { return h }

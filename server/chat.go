@@ -81,19 +81,26 @@ func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Reque
 	return request, nil
 }
 
-// prefer reads the header Prefer, RFC 7240, as far as we know it. A negative wait does not wait.
+// prefer reads the header Prefer, RFC 7240, as far as we know it. A negative wait does not wait. Who says both respond-async and wait would like to wait
+// for so long before they hear that it is under way, in whichever order they say it.
 func prefer(header string) (wait time.Duration, err error) {
+	said := false
 	for _, part := range strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ';' }) {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "respond-async":
-			wait = -1
+			if !said {
+				wait = -1
+			}
 		case "wait":
 			n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
 			if err != nil || n < 0 || n > maxWait {
 				return 0, problem("bad_request", "Prefer: wait=N takes 0 to %d seconds", maxWait)
 			}
-			if wait = time.Duration(n) * time.Second; n == 0 {
+			if said { // of several the first counts
+				continue
+			}
+			if said, wait = true, time.Duration(n)*time.Second; n == 0 {
 				wait = -1
 			}
 		}

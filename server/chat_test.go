@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -198,6 +199,37 @@ func TestChat_WaitsForAsLongAsWanted(t *testing.T) {
 	events := eventsIn(strings.NewReader(s.chat("agent@acme", startHeld, "Prefer", "wait=1", "Accept", asStream).body), nil)
 	if last := events[len(events)-1]; last.kind != "outcome" || !strings.Contains(last.data, `"status":"pending"`) {
 		t.Errorf("%v", events)
+	}
+}
+
+// Who would rather wait a little before the answer is 202 says both, in whichever order (RFC 7240, 4.3); it once went by the last word.
+func TestChat_WaitsBeforeItRespondsAsync(t *testing.T) {
+	s := open(t, nil)
+	for n, prefer := range []string{"respond-async, wait=30", "wait=30, respond-async", "wait=30, wait=0"} {
+		start := strings.Replace(startDemo, "demo-1", fmt.Sprint("demo-", n), 1)
+		if got := s.chat("agent@acme", start, "Prefer", prefer); got.status != 200 || got.field("status") != "needs_input" {
+			t.Errorf("%s: %+v", prefer, got)
+		}
+	}
+}
+
+// Names of media types have no case.
+func TestChat_TakesJSONHoweverItIsSpelled(t *testing.T) {
+	s := open(t, nil)
+	if got := s.chat("agent@acme", startDemo, "Content-Type", "Application/JSON; charset=UTF-8"); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Where to look is a URL that leads there, also for a name that means another place in a path.
+func TestChat_LocationLeadsToTheRun(t *testing.T) {
+	s := open(t, nil)
+	for _, key := range []string{".", "..", "a/../b", "a b?#%"} {
+		start := strings.Replace(startDemo, "demo-1", key, 1)
+		got := s.chat("agent@acme", start, "Prefer", "respond-async")
+		if look := s.call("agent@acme", "GET", got.header.Get("Location"), ""); look.status != 200 || look.field("stateKey") != key {
+			t.Errorf("%q is at %s: %+v", key, got.header.Get("Location"), look)
+		}
 	}
 }
 

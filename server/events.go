@@ -60,6 +60,9 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	if err != nil {
 		return nil, explain(err)
 	}
+	if after, err = s.within(ctx, account, view.ID, after); err != nil {
+		return nil, explain(err)
+	}
 	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Alive()}
 	t.rested = t.ended || view.Status == store.Waiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
@@ -85,6 +88,19 @@ func lastEvent(header string) (int64, error) {
 	after, err := strconv.ParseInt(header, 10, 64)
 	if err != nil || after < 0 {
 		return 0, problem("bad_request", "Last-Event-ID is a number")
+	}
+	return after, nil
+}
+
+// within is where to go on in a run behind an event: at its beginning, if the run has no such event. It was one of another run then, which had the same
+// state key before.
+func (s *Server) within(ctx context.Context, account, run string, after int64) (int64, error) {
+	if after == 0 {
+		return 0, nil
+	}
+	events, err := s.config.Executor.Events(ctx, account, run, after-1)
+	if err != nil || len(events) == 0 || events[0].Number != after {
+		return 0, err
 	}
 	return after, nil
 }
@@ -116,6 +132,12 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 		return nil, explainStart(request, err)
 	} else {
 		t.run = runIn(outcome)
+	}
+	if last != "" {
+		if t.after, err = s.within(ctx, t.account, t.run, t.after); err != nil {
+			stop()
+			return nil, explain(err)
+		}
 	}
 	if request.Wait == 0 {
 		request.Wait = streamWait

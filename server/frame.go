@@ -182,12 +182,12 @@ func crowded(limit, detail string) *Problem {
 
 // isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits.
 func isWork(r *http.Request) bool {
-	return r.Method != http.MethodGet || !isStream(r) && !isProbe(r)
+	return !isProbe(r) && (r.Method != http.MethodGet || !isStream(r))
 }
 
 // isProbe reports whether somebody asks if the server is alive. They must not be told that it is dead because it has much to do.
 func isProbe(r *http.Request) bool {
-	return r.Method == http.MethodGet && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
 
 // admit refuses what no operation takes.
@@ -203,9 +203,13 @@ func (s *Server) admit(r *http.Request) *Problem {
 		p.limit = "body"
 		return p
 	}
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); r.ContentLength != 0 && r.Method != http.MethodGet && strings.TrimSpace(kind) != "application/json" {
+	if r.ContentLength == 0 || r.Method == http.MethodGet {
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return problem("unsupported", "a request is application/json")
 	}
+	r.Header.Set("Content-Type", "application/json") // the operations know one spelling of it
 	return nil
 }
 
@@ -233,7 +237,9 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 func isStream(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
-		return strings.HasPrefix(r.URL.Path, api.Prefix+"/runs/") && strings.HasSuffix(r.URL.Path, "/events")
+		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/") // escaped: a state key may have a slash
+		key, events := strings.CutSuffix(rest, "/events")
+		return of && events && !strings.Contains(key, "/")
 	case http.MethodPost:
 		return r.URL.Path == api.Prefix+"/ai/chat" && wantsStream(r.Header.Get("Accept"))
 	}

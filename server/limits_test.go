@@ -275,8 +275,10 @@ func TestLimits_ProbesNeedNoPlace(t *testing.T) {
 		t.Errorf("there is room: %+v", got)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if got := s.call("", "GET", path, ""); got.status != 200 {
-			t.Errorf("%s: %+v", path, got)
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := s.call("", method, path, ""); got.status != 200 {
+				t.Errorf("%s %s: %+v", method, path, got)
+			}
 		}
 	}
 }

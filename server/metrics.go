@@ -73,14 +73,19 @@ func counter(name, help, label string, known ...string) *prometheus.CounterVec {
 	return c
 }
 
-// methods are those that have a name in the metrics: a caller may send any word.
+// methodOf is the method of a request, or another word for one that a caller made up.
+func methodOf(r *http.Request, other string) string {
+	if !methods[r.Method] {
+		return other
+	}
+	return r.Method
+}
+
+// methods are those that have a name in metrics and traces: a caller may send any word.
 var methods = map[string]bool{http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true, http.MethodPatch: true, http.MethodHead: true, http.MethodOptions: true}
 
 func (m *metrics) served(r *http.Request, status int, took time.Duration) {
-	method := r.Method
-	if !methods[method] {
-		method = "other"
-	}
+	method := methodOf(r, "other")
 	route := r.Pattern
 	if _, path, ok := strings.Cut(route, " "); ok {
 		route = path

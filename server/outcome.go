@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -44,7 +45,11 @@ func (s *Server) run(ctx context.Context, request executor.Request) (*outcomeOut
 }
 
 func accepted(run, stateKey string) *outcomeOutput {
-	location := api.Prefix + "/runs/" + url.PathEscape(stateKey)
+	name := url.PathEscape(stateKey)
+	if stateKey == "." || stateKey == ".." { // it would mean another place
+		name = strings.ReplaceAll(name, ".", "%2E")
+	}
+	location := api.Prefix + "/runs/" + name
 	return written(http.StatusAccepted, location, Outcome{Pending: &api.Pending{Run: run, StateKey: stateKey}})
 }
 

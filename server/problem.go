@@ -100,6 +100,15 @@ var results = map[store.Result]string{
 	store.Unknown:        "not_found",
 }
 
+// reasons says why a decision was refused.
+var reasons = map[store.Result]string{
+	store.AlreadyDecided: "it was decided before",
+	store.TooLate:        "the deadline has passed",
+	store.Gone:           "the run no longer asks this",
+	store.Mismatch:       "what would be decided is not what was shown",
+	store.Unknown:        "the run has no such question",
+}
+
 // causes says which code an error gets. The first that fits counts.
 var causes = []struct {
 	err  error
@@ -137,7 +146,10 @@ func explain(err error) *Problem {
 		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.Mismatch) {
 			return explain(refused.Err)
 		}
-		p := problem(results[refused.Result], "the decision was not taken: %s", refused.Result)
+		if refused.Result == store.Gone && refused.Interrupt == "" { // nobody named a question, and none is open
+			return problem("not_active", "the run is over, or waits for nothing")
+		}
+		p := problem(results[refused.Result], "%s", reasons[refused.Result])
 		if refused.By != "" {
 			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
 		}
@@ -145,7 +157,7 @@ func explain(err error) *Problem {
 	}
 	for _, cause := range causes {
 		if errors.Is(err, cause.err) {
-			return problem(cause.code, "%v", err)
+			return problem(cause.code, "%s", plain(err))
 		}
 	}
 	p := problem("unavailable", "nobody knows whether it was done: repeat with the same id")
@@ -154,6 +166,18 @@ func explain(err error) *Problem {
 		p.retryAfter = 0
 	}
 	return p
+}
+
+// plain is what an error says to those who do not know our packages.
+func plain(err error) string {
+	if errors.Is(err, store.ErrNotFound) {
+		return "your account has nothing of that name"
+	}
+	text := err.Error()
+	for _, of := range []string{"executor: ", "store: "} {
+		text = strings.TrimPrefix(text, of)
+	}
+	return text
 }
 
 // newError makes problems of what the router and the validation of requests find.

@@ -127,6 +127,9 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 				t.Fatal("nobody gets it")
 			}
 			got := c.get(c.open(t))
+			if detail, _ := got.field("detail").(string); strings.Contains(detail, "executor:") || strings.Contains(detail, "store:") {
+				t.Errorf("%s: the detail speaks of our packages: %s", code.Code, detail)
+			}
 			if got.status != code.Status || got.field("code") != code.Code || got.field("title") != code.Title || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%+v", got)
 			}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -153,6 +154,9 @@ func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) 
 
 func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body AnswersPage }, error) {
 	list, next, err := s.config.Executor.Answers(ctx, who(ctx).Account, in.Cursor, in.Limit)
+	if errors.Is(err, store.ErrKey) {
+		return nil, problem("bad_request", "the cursor is none of ours")
+	}
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -30,7 +30,7 @@ func runOf(r store.Run) api.Run {
 }
 
 type runsInput struct {
-	Status []string `query:"status" doc:"Only those; several are separated by commas." maxItems:"8"`
+	Status []string `query:"status" doc:"Only those; several are separated by commas." maxItems:"8" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
 	Graph  string   `query:"graphId" maxLength:"512"`
 	Cursor string   `query:"cursor" maxLength:"4096" doc:"Where the page before ended."`
 	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`

@@ -119,6 +119,42 @@ func TestRequests_AreListedAndDecided(t *testing.T) {
 	}
 }
 
+// Whoever answers a run that asks nothing hears that it does not, as DESIGN has it; it was once told that its question was superseded, of which there was none.
+func TestChat_ARunThatAsksNothingIsNotActive(t *testing.T) {
+	s, release := held(t)
+	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
+	s.chat("agent@acme", startDemo)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+	for _, key := range []string{"demo-1", "held/1"} {
+		got := s.chat("approver@acme", `{"stateKey":"`+key+`","resumeId":"for `+key+`","resumeValue":{"action":"approve"}}`)
+		if got.status != 409 || got.field("code") != "not_active" {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+	release()
+}
+
+func TestLists_SayThatACursorIsNoneOfTheirs(t *testing.T) {
+	s := open(t, nil)
+	for _, list := range []string{"runs", "requests", "answers"} {
+		if got := s.call("admin@acme", "GET", "/api/v1/"+list+"?cursor=x", ""); got.status != 400 || got.field("detail") != "the cursor is none of ours" {
+			t.Errorf("%s: %+v", list, got)
+		}
+	}
+}
+
+// A status that is misspelled is no status that no run has.
+func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waiting,parked", ""); got.status != 200 || !strings.Contains(got.body, "demo-1") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waitng", ""); got.status != 400 || !strings.Contains(got.body, "superseded") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestEvents_AreStreamedAndGoOnWhereTheyWere(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)

@@ -19,6 +19,9 @@ import (
 func (s *Server) stream(hctx huma.Context, show func(context.Context, *sse)) {
 	r, w := humago.Unwrap(hctx)
 	seen, ctx, out := w.(*seenWriter), hctx.Context(), s.open(w)
+	if r.Method == http.MethodHead { // nobody reads it
+		return
+	}
 	seen.rest = func() {
 		ctx, end := context.WithCancel(ctx)
 		defer end()

@@ -19,6 +19,7 @@ import (
 
 // SignIn says how people sign in with a browser. Who signed in has a session, in a cookie that only this server can read; programs use API keys.
 //
+//	GET  /                      is a page that says who one is, and what there is
 //	GET  /signin?return=/path   leads to the identity provider, and back to the path
 //	GET  /signin/callback       is where the identity provider sends people back to
 //	POST /signout               ends the session, on all replicas
@@ -98,6 +99,7 @@ func (s *Server) registerSignIn(mux *table) {
 	if s.people == nil {
 		return
 	}
+	mux.HandleFunc("GET /{$}", s.home)
 	mux.HandleFunc("GET /signin", s.signIn)
 	mux.HandleFunc("GET /signin/callback", s.callback)
 	mux.HandleFunc("GET /signin/dev", s.devSignIn)
@@ -121,6 +123,23 @@ func flowName(state string) string { return sessionName + "-signin-" + state[:mi
 
 // maxFlows is how many bytes of flows a browser may have before those it began are forgotten, so that its requests do not grow beyond what servers take.
 const maxFlows = 6000
+
+// home is where signing in leads to, if nobody says elsewhere. Programs have no business there.
+func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+	if !wantsPage(r) {
+		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
+		return
+	}
+	found, err := s.people.authenticate(r)
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	case err != nil:
+		s.refuseSignIn(w, r, err)
+	default:
+		s.page(w, r, pageHome(found.Who))
+	}
+}
 
 // signIn leads to the identity provider, or says how to sign in if there is none.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -97,7 +98,7 @@ func isLocal(r *http.Request) bool {
 	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
-		host = r.Host
+		host = strings.Trim(r.Host, "[]") // without a port
 	}
 	return isLoopback(host)
 }

@@ -56,6 +56,30 @@ func TestDevLink_LetsInWhoeverFollowsItFirst(t *testing.T) {
 	}
 }
 
+// The link of the demo leads to "/". It once led to a 404 in JSON, which was the first that a newcomer saw of the server in a browser.
+func TestDevLink_LeadsToAPageThatSaysWhereOneIs(t *testing.T) {
+	p := devPorch(t)
+	b := p.browser()
+	if got := b.get("/"); got.status != 303 || got.header.Get("Location") != "/signin" {
+		t.Errorf("a stranger: %+v", got)
+	}
+	if got := b.get(p.devLink("/")); got.header.Get("Location") != "/" {
+		t.Fatalf("%+v", got)
+	}
+	got := b.get("/")
+	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "You are you of demo here") {
+		t.Errorf("%+v", got)
+	}
+	for _, there := range []string{"/api/v1/requests", "/api/v1/runs", "/openapi.json"} {
+		if !strings.Contains(got.body, `href="`+there+`"`) || b.get(there).status != 200 {
+			t.Errorf("it does not lead to %s", there)
+		}
+	}
+	if got := b.get("/", "Accept", "*/*"); got.status != 404 || got.field("code") != "not_found" {
+		t.Errorf("a program: %+v", got)
+	}
+}
+
 func TestDevLink_IsNotGoodForEver(t *testing.T) {
 	p := devPorch(t)
 	link := p.devLink("/")
@@ -155,10 +179,11 @@ func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*http.Request){
-		"itself":    nil,
-		"localhost": func(r *http.Request) { r.Host = "LOCALHOST" },
-		"v6":        func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]:8080" },
-		"v4 in v6":  func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4711" },
+		"itself":     nil,
+		"localhost":  func(r *http.Request) { r.Host = "LOCALHOST" },
+		"v6":         func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]:8080" },
+		"v6 port 80": func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4711", "[::1]" },
+		"v4 in v6":   func(r *http.Request) { r.RemoteAddr = "[::ffff:127.0.0.1]:4711" },
 	} {
 		if w := p.direct("/api/v1/me", cookie, change); w.Code != 200 {
 			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)

@@ -1,40 +1,56 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"html/template"
 	"net/http"
 	"strings"
+
+	"github.com/fermata-go/fermata/api"
 )
 
-// text is a page: a few words, and a link.
+// text is a page: a few words, and links.
 type text struct {
 	Status      int
 	Title, Body string
-	Link, Where string
+	Links       []link
 }
+
+// link leads from a page to a path of this server.
+type link struct{ Text, Where string }
 
 var pageNoIDP = text{
 	Status: http.StatusOK, Title: "Sign in",
 	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask whoever runs it.",
 }
 
+// pageHome is for somebody who signed in. There is nothing to decide on with here yet, so it says what there is instead.
+func pageHome(who Principal) text {
+	return text{
+		Status: http.StatusOK, Title: "You are signed in",
+		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + " here. There are no pages to decide on yet: fermata inbox in a terminal " +
+			"shows what people are asked. As JSON, there is:",
+		Links: []link{{"what people are asked", api.Prefix + "/requests"}, {"what runs", api.Prefix + "/runs"}, {"all that programs can call", "/openapi.json"}},
+	}
+}
+
 func pageBye(again bool) text {
 	t := text{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still know you: whoever uses this browser next could sign in as you there."}
 	if again {
-		t.Link, t.Where = "Sign in again", "/signin"
+		t.Links = []link{{"Sign in again", "/signin"}}
 	}
 	return t
 }
 
-const style = `body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}`
+const style = `:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}`
 
 var layout = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}} – Fermata</title><style>` + style + `</style></head>
-<body><main><h1>{{.Title}}</h1><p>{{.Body}}</p>{{if .Link}}<p><a href="{{.Where}}">{{.Link}}</a></p>{{end}}</main></body>
+<body><main><h1>{{.Title}}</h1><p>{{.Body}}</p>{{range .Links}}<p><a href="{{.Where}}">{{.Text}}</a></p>{{end}}</main></body>
 </html>
 `))
 
@@ -85,7 +101,7 @@ func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error)
 	}
 	t := text{Status: p.Status, Title: "Not signed in", Body: sentence(p.Detail)}
 	if s.people.idp != nil {
-		t.Link, t.Where = "Start again", "/signin"
+		t.Links = []link{{"Start again", "/signin"}}
 	}
 	s.page(w, r, t)
 }

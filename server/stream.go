@@ -168,7 +168,8 @@ type sse struct {
 
 // open begins the answer.
 func (s *Server) open(w http.ResponseWriter) *sse {
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventStream)
+	w.Header().Set("X-Accel-Buffering", "no") // or nginx would collect it
 	w.WriteHeader(http.StatusOK)
 	return &sse{w: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}
 }
@@ -195,5 +196,8 @@ func (o *sse) write(text []byte) error {
 	if _, err := o.w.Write(text); err != nil {
 		return err
 	}
-	return o.control.Flush()
+	if err := o.control.Flush(); err != nil {
+		return err
+	}
+	return o.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream then, also if nothing is to be written
 }

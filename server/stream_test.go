@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +24,33 @@ func TestEvents_HaveAHeartbeat(t *testing.T) {
 		if lines.Text() == ": still here" {
 			beats++
 		}
+	}
+}
+
+// Over HTTP/2 a deadline for writing ends a stream also if nothing is written. So every stream was once ended when nothing had happened for as long as the server
+// has patience with those who do not read.
+func TestEvents_OverHTTP2LastWhileNothingHappens(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Patience, c.Limits.Heartbeat = time.Second, 1500*time.Millisecond })
+	s.chat("agent@acme", startDemo)
+	h := httptest.NewUnstartedServer(s.handler)
+	h.EnableHTTP2 = true
+	h.StartTLS()
+	defer h.Close()
+	r := s.request("auditor@acme", "GET", "/api/v1/runs/demo-1/events", "", "Accept", asStream)
+	r.URL.Scheme, r.URL.Host = "https", h.Listener.Addr().String()
+	response, err := h.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines, beats := bufio.NewScanner(response.Body), 0
+	for beats < 2 && lines.Scan() {
+		if lines.Text() == ": still here" {
+			beats++
+		}
+	}
+	if response.ProtoMajor != 2 || beats < 2 {
+		t.Errorf("%s: after %d heartbeats: %v", response.Proto, beats, lines.Err())
 	}
 }
 
@@ -65,6 +93,51 @@ func TestEvents_WhoComesBackToARunThatWaitsHearsWhatFor(t *testing.T) {
 	if waiting.kind != "waiting" || !slices.Equal(again, all[len(all)-1:]) {
 		t.Errorf("behind %v comes %v", waiting, again)
 	}
+}
+
+// An event that this run does not have is of another run with the same state key, which browsers come back with by themselves. Who comes with it once heard
+// nothing of the run, not even its end.
+func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	var seen []event
+	eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", "999").Body, func(e event) bool {
+		if seen = append(seen, e); e.kind == "outcome" && strings.Contains(e.data, "needs_input") {
+			s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+		}
+		return true
+	})
+	seen = slices.DeleteFunc(seen, func(e event) bool { return e.kind == "step" })
+	if kinds(seen) != "created asked waiting outcome decided completed outcome" {
+		t.Errorf("%v", seen)
+	}
+	chat := eventsIn(strings.NewReader(s.chat("agent@acme", startDemo, "Accept", asStream, "Last-Event-ID", "999").body), nil)
+	if got := kinds(chat); got != "run created asked waiting decided completed outcome" {
+		t.Errorf("a chat: %s", got)
+	}
+}
+
+// A proxy that collects answers before it passes them on would keep a stream to itself; nginx does, unless it is told.
+func TestEvents_AreNotForProxiesToCollect(t *testing.T) {
+	s := open(t, nil)
+	if got := s.chat("agent@acme", startDemo, "Accept", asStream); got.header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("a chat: %v", got.header)
+	}
+	if got := s.follow("/api/v1/runs/demo-1/events"); got.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("a run: %v", got.Header)
+	}
+}
+
+// Who asks what a stream would be is told, and is no reader for whom it is kept open.
+func TestEvents_AHeadIsNoStream(t *testing.T) {
+	s := open(t, nil)
+	s.chat("agent@acme", startDemo)
+	if got := s.call("agent@acme", "HEAD", "/api/v1/runs/demo-1/events", ""); got.status != 200 || got.header.Get("Content-Type") != asStream {
+		t.Errorf("%+v", got)
+	}
+	s.until("the request is over", func() bool {
+		return strings.Contains(s.metrics(), `fermata_http_request_seconds_count{method="HEAD",route="/api/v1/runs/{stateKey}/events",status="200"} 1`)
+	})
 }
 
 // Steps are told to those who look at that moment, and to nobody afterwards.
@@ -123,6 +196,11 @@ func TestStreams_AreLimited(t *testing.T) {
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", asStream); got.status != 200 {
 		t.Errorf("what is no stream: %+v", got)
+	}
+	for _, path := range []string{"/api/v1/runs/events", "/api/v1/runs/demo-1%2Fevents"} { // a run may be called so, and whoever looks at it does not follow it
+		if got := s.call("agent@acme", "GET", path, ""); got.status != 404 {
+			t.Errorf("%s is no stream: %+v", path, got)
+		}
 	}
 	first.Body.Close()
 	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", asStream).status == 200 })

@@ -20,7 +20,8 @@ func (s *Server) traced(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := s.config.Tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+		method := methodOf(r, "_OTHER") // as OpenTelemetry has it
+		ctx, span := s.config.Tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", method)))
 		inner, served := r.WithContext(ctx), false
 		defer func() {
 			r.Pattern = inner.Pattern // the mux has written it into the copy; the frame counts and logs by it

@@ -42,6 +42,21 @@ func TestTrace_RequestsArePartsOfTheCallersTrace(t *testing.T) {
 	}
 }
 
+// A method may be any word that a caller likes; traces hold no such words.
+func TestI7_TracesHoldNoMethodThatSomebodyMadeUp(t *testing.T) {
+	s, drawn := tracedSite(t, memory.NewRuns(nil))
+	s.call("agent@acme", canary, "/api/v1/runs", "")
+	if len(drawn.Ended()) == 0 {
+		t.Fatal("nothing is drawn")
+	}
+	for _, span := range drawn.Ended() {
+		s.noCanaries("a span", span.Name())
+		for _, a := range span.Attributes() {
+			s.noCanaries(string(a.Key), a.Value.String())
+		}
+	}
+}
+
 // Whether somebody traces or not, the metrics say which route it was.
 func TestTrace_MetricsKnowTheRoute(t *testing.T) {
 	s, _ := tracedSite(t, memory.NewRuns(nil))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,21 @@ func TestExecutor_AConversationThatIsNoneFails(t *testing.T) {
 		o := new(office)
 		outcome := start(t, o.executor(t, newStore(t)), input)
 		if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "invalid_input" {
+			t.Errorf("%s: %#v", input, outcome)
+		}
+	}
+}
+
+// What is wrong with an input is said, but nothing of the input.
+func TestExecutor_SaysWhatIsWrongWithAnInput(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"query":"CANARY","CANARY":1}`: "it has a member that the graph does not know",
+		`{"query":4711}`:                "query should be a string",
+		`{"Query":"CANARY"}`:            "it has a member that the graph does not know",
+	} {
+		outcome := start(t, new(office).executor(t, newStore(t)), input)
+		failed, ok := outcome.(fermata.Failed)
+		if !ok || !strings.HasSuffix(failed.Message, want) || strings.Contains(failed.Message, "CANARY") || strings.Contains(failed.Message, "4711") {
 			t.Errorf("%s: %#v", input, outcome)
 		}
 	}

@@ -221,10 +221,21 @@ func message(err error) string {
 	}
 	for _, known := range []error{errLapsed, errInput} {
 		if errors.Is(err, known) {
-			return strings.TrimPrefix(known.Error(), "inproc: ")
+			return strings.TrimPrefix(known.Error(), "inproc: ") + unfit(err)
 		}
 	}
 	return "the run failed"
+}
+
+// unfit says what is wrong with an input, as far as that can be said without anything of it.
+func unfit(err error) string {
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
+		return fmt.Sprintf(": %s should be a %s", bad.Field, bad.Type)
+	}
+	if text := err.Error(); strings.Contains(text, "unknown field") || strings.Contains(text, "unknown member") {
+		return ": it has a member that the graph does not know"
+	}
+	return ""
 }
 
 // questions is what people are asked.

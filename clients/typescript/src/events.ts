@@ -49,8 +49,8 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       options.signal?.throwIfAborted();
       const headers = { Accept: "text/event-stream", "Last-Event-ID": String(place.after) };
       const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
+      lost = 0; // the server is there: that a connection breaks while nothing happens is no reason to give up
       for await (const message of messages(response)) {
-        lost = 0;
         const event = read(message);
         if (!place.pass(event)) {
           continue;
@@ -69,7 +69,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       options.signal?.removeEventListener("abort", stop);
       control.abort();
     }
-    await pause(lost, why, options.signal);
+    await pause(Math.max(lost, 1), why, options.signal);
   }
 }
 

@@ -2463,7 +2463,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only those; several are separated by commas. */
-                status?: string[] | null;
+                status?: ("ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "cancelled" | "superseded")[] | null;
                 graphId?: string;
                 /** @description Where the page before ended. */
                 cursor?: string;

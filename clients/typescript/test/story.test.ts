@@ -183,6 +183,30 @@ function cutAfter(messages: number): TransformStream<Uint8Array, Uint8Array> {
   });
 }
 
+test("connections that break while nothing happens are no reason to give up", async () => {
+  const stateKey = `idle-${newId()}`;
+  await new Client({ url, token }).start(review, { topic: "bread" }, { stateKey });
+  let breaks = 4; // something in between has no patience with silence
+  const breaking: typeof fetch = async (input, init) => {
+    if (breaks === 0) {
+      return fetch(input, init);
+    }
+    breaks--;
+    const silent = new ReadableStream<Uint8Array>({
+      start(control) {
+        control.enqueue(new TextEncoder().encode(": hello\n\n"));
+      },
+      pull(control) {
+        control.error(new TypeError("terminated"));
+      },
+    });
+    return new Response(silent, { headers: { "Content-Type": "text/event-stream" } });
+  };
+  const outcome = await new Client({ url, token, tries: 2, fetch: breaking }).wait(stateKey);
+  assert.equal(outcome.status, "needs_input");
+  assert.equal(breaks, 0);
+});
+
 test("a wait lasts until the run is over, and can be ended", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `wait-${newId()}`;

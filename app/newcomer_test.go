@@ -1,0 +1,146 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/client"
+)
+
+// What somebody meets who does not know the program yet.
+
+func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+	}{
+		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
+		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
+		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name"},
+		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
+		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
+		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
+		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
+	} {
+		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	id := inboxOf(t, call)["drop-users"].ID
+	if _, out, _ := call("show", id); !strings.Contains(out, "fermata approve|reject|answer "+id) {
+		t.Errorf("show:\n%s", out)
+	}
+}
+
+// A list that is not all says so; an empty one does, too.
+func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+		more bool
+	}{
+		"some runs":       {[]string{"runs", "--limit", "2"}, exitOK, "", true},
+		"all runs":        {[]string{"runs"}, exitOK, "article-tea", false},
+		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
+		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
+		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
+		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
+		"no runs":         {[]string{"runs", "--status", "superseded"}, exitOK, "there are no such runs", false},
+		"no keys":         {[]string{"inbox", "--kind", "none"}, exitOK, "nothing is open", false},
+	} {
+		exit, out, errOut := call(c.args...)
+		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
+		t.Errorf("it speaks of a command that there is not:\n%s", out)
+	}
+}
+
+// Whoever did not wait for the end hears how to see it.
+func TestNewcomer_WhoseRunIsUnderWay(t *testing.T) {
+	got := explain(fmt.Errorf("%w: %q", client.ErrPending, "article-7"))
+	if got.Exit != exitUnderWay || got.Detail != `it is recorded, and under way: "article-7"; fermata watch shows what becomes of it` {
+		t.Errorf("%+v", got)
+	}
+}
+
+// On a newcomer's machine something is at 8080 already.
+func TestNewcomer_WhosePortIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	exit, _, errOut := call(t, "demo", "--data", t.TempDir(), "--addr", taken.Addr().String())
+	if exit != exitUnavailable || !strings.Contains(errOut, "--addr 127.0.0.1:0 takes a free port") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// A missing key is refused as a wrong one is, and where to get one is said.
+func TestNewcomer_WithoutAKey(t *testing.T) {
+	t.Setenv("FERMATA_TOKEN", "")
+	exit, _, errOut := call(t, "runs")
+	if exit != exitRefused || !strings.Contains(errOut, "FERMATA_TOKEN") || !strings.Contains(errOut, "fermata keys create") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+func TestKeys_OfTheStore(t *testing.T) {
+	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	if exit, out, errOut := call(t, "keys", "create", "acme", "bot", "agent", "--for=-1h", "--store", at); exit != exitUsage || out != "" {
+		t.Errorf("a key that is over before it begins, and was good for ever: %d %s%s", exit, out, errOut)
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `there is no key "x" of acme`) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+	var made struct{ ID string }
+	_, out, _ := call(t, "keys", "create", "acme", "bot", "agent", "--store", at, "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	if exit, out, _ := call(t, "keys", "revoke", "acme", made.ID, "--store", at, "--json"); exit != exitOK || out != `{"id":"`+made.ID+`","account":"acme","state":"revoked"}`+"\n" {
+		t.Errorf("%d %s", exit, out)
+	}
+}
+
+// A folder that is not there was told of as a temporary file in it.
+func TestStore_InAFolderThatIsNotThere(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{
+		{"serve", "--addr", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"migrate", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"key", "make", filepath.Join(folder, "fermata.key")},
+	} {
+		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
+// What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
+func TestReadable_ShowsWhatIsMeant(t *testing.T) {
+	for data, want := range map[string]string{
+		`"Approve \u0026 publish \u003Cnow\u003e"`: `"Approve & publish <now>"`,
+		`"\\u0026 \" \u202e \u00e4"`:               `"\\u0026 \" \u202e \u00e4"`,
+		`"\\\u0026"`:                               `"\\&"`,
+	} {
+		if got := readable(json.RawMessage(data)); got != want {
+			t.Errorf("%s is shown as %s", data, got)
+		}
+	}
+}

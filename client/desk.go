@@ -26,11 +26,13 @@ const (
 	Escape   = "escape"
 )
 
-// Act does something with a request that decides nothing, and returns what the request is then. It is tried once, unlike the other calls: an act has no id
-// by which the server could tell that it comes again, and a comment would be there twice. After an error that is no [*api.Problem], look before you repeat.
+// Act does something with a request that decides nothing, and returns what the request is then. However often it has to be sent, it counts once.
 func (c *Client) Act(ctx context.Context, id, act string, body api.Act) (asked api.Request, err error) {
-	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/" + segment(act), body: body}, &asked)
-	return asked, err
+	r := request{
+		method: http.MethodPost, path: "/requests/" + segment(id) + "/" + segment(act), body: body,
+		headers: map[string]string{"Idempotency-Key": NewID()},
+	}
+	return asked, c.call(ctx, r, &asked)
 }
 
 // Analytics says what came of the requests of so many days. The zone is where people work, as Europe/Zurich; "" is UTC. Who may not see others by name

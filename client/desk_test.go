@@ -67,13 +67,13 @@ func TestAct_LeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// A comment whose answer was lost is there, and not there twice: the server could not tell.
-func TestAct_IsNotRepeated(t *testing.T) {
-	var comments atomic.Int64
+// What was done and not answered is done again, and counts once: none of these may happen twice.
+func TestAct_IsRepeatedAndCountsOnce(t *testing.T) {
+	lost := make(map[string]bool)
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "/comment") {
-				comments.Add(1)
+			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/requests/") && !lost[r.URL.Path] {
+				lost[r.URL.Path] = true
 				h.ServeHTTP(httptest.NewRecorder(), r)
 				panic(http.ErrAbortHandler)
 			}
@@ -81,11 +81,18 @@ func TestAct_IsNotRepeated(t *testing.T) {
 		})
 	})
 	id := asked(t, c).ID
-	if _, err := c.Act(t.Context(), id, client.Comment, api.Act{Text: "so"}); err == nil {
-		t.Error("nobody answered, and it said nothing")
+	happened := 1 // it was asked
+	for _, act := range []string{client.Comment, client.Question, client.Escape} {
+		r, err := c.Act(t.Context(), id, act, api.Act{Text: "so"})
+		if err != nil {
+			t.Fatalf("%s: %v", act, err)
+		}
+		if happened++; len(r.Life.History) < happened || len(r.Life.Comments) > 1 || len(r.Life.Questions) > 1 {
+			t.Errorf("%s: %+v", act, r.Life)
+		}
 	}
-	if r, err := c.Request(t.Context(), id); err != nil || comments.Load() != 1 || len(r.Life.Comments) != 1 {
-		t.Errorf("%d calls, %+v, %v", comments.Load(), r.Life, err)
+	if len(lost) != 3 {
+		t.Errorf("lost the answers of %v", lost)
 	}
 }
 

@@ -45,6 +45,16 @@ type From struct {
 	Seen Seen
 	// Via is the channel through which they act.
 	Via string
+	// Once, if it has a key, says that what is done again under it counts once; see [Repeated].
+	Once Once
+}
+
+// Once names something that somebody does, so that they may repeat it if they got no answer.
+type Once struct {
+	// Key is of the actor's choice.
+	Key string `json:"key"`
+	// Digest is of what they do. Under the same key it cannot be something else.
+	Digest string `json:"digest"`
 }
 
 // Actor is somebody, as far as we know them. Which groups they are in, the [Directory] says.

@@ -178,6 +178,25 @@ func Apply(r Request, act Act, env Env) (Change, error) {
 	return d.change(), nil
 }
 
+// Repeated reports whether an act was done before: somebody repeats it because they got no answer. Something else under the same key is [ErrReused]. What is
+// no longer among the latest events is not known any more.
+func Repeated(r Request, act Act) (bool, error) {
+	from := act.from()
+	if from.Once.Key == "" {
+		return false, nil
+	}
+	for _, e := range r.Log {
+		if e.Once == nil || e.By != from.Actor.ID || e.Once.Key != from.Once.Key {
+			continue
+		}
+		if *e.Once != from.Once {
+			return false, &RefusedError{Act: act.name(), Who: from.Actor.ID, Err: ErrReused}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 // Next is when the clock has something to do with the request, as things stand at now; zero if never.
 func Next(r Request, now time.Time) time.Time {
 	d := &draft{r: r, now: now.UTC().Round(0)}
@@ -221,8 +240,11 @@ func (d *draft) log(what What, text string, detail map[string]string) {
 		Rev: d.r.Rev + 1, At: d.now, What: what, By: actor.ID, Kind: actor.Kind, Auth: actor.Auth, Via: d.from.Via, Text: text,
 		Matters: matters, Detail: detail,
 	}
-	d.r.Log = append(d.r.Log, e)
 	d.facts = append(d.facts, e)
+	if d.from.Once.Key != "" {
+		e.Once = new(d.from.Once)
+	}
+	d.r.Log = append(d.r.Log, e)
 }
 
 // tell makes a notice that comes from no step.

@@ -30,6 +30,7 @@ var (
 	ErrDenied     = errors.New("the policy denies what the edit would do")
 	ErrChanged    = errors.New("it has changed since they saw it")
 	ErrInvalid    = errors.New("the request is invalid")
+	ErrReused     = errors.New("they did something else under this key")
 	ErrDirectory  = errors.New("the directory does not answer") // nothing is known: try again
 	ErrPolicy     = errors.New("the policy does not answer")    // nothing is known: try again
 )
@@ -43,7 +44,7 @@ var codes = []struct {
 	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrNotAllowed, "not_allowed"},
 	{ErrNotYours, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoQuestion, "no_question"},
 	{ErrNoStep, "no_step"}, {ErrTime, "bad_time"}, {ErrText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrValue, "bad_value"},
-	{ErrEdit, "bad_edit"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"},
+	{ErrEdit, "bad_edit"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrReused, "reused"},
 	{ErrDirectory, "directory_down"}, {ErrPolicy, "policy_down"},
 }
 

@@ -22,6 +22,8 @@ type Event struct {
 	Matters bool `json:"matters,omitempty"`
 	// Detail is for programs.
 	Detail map[string]string `json:"detail,omitempty"`
+	// Once is under which key it was done, if under any. Only the document has it: a digest of what somebody wrote is nothing for an audit.
+	Once *Once `json:"once,omitempty"`
 }
 
 // What is a word for what happened.

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -44,6 +45,41 @@ func TestAskBack_TheRunAnswersAndTheRequestStaysOpen(t *testing.T) {
 		t.Errorf("questions = %+v", q)
 	}
 	w.stillOpen()
+}
+
+// Somebody who got no answer does it again, also when it is over by now. What they did counts once.
+func TestRepeated_KnowsWhatWasDoneUnderAKey(t *testing.T) {
+	w := open(t, action())
+	under := func(who, key, digest string) desk.From {
+		from := w.by(who)
+		from.Once = desk.Once{Key: key, Digest: digest}
+		return from
+	}
+	first := desk.Comment{From: under("ann", "k", "so"), Text: "so"}
+	if again, err := desk.Repeated(w.request, first); again || err != nil {
+		t.Errorf("before: %t, %v", again, err)
+	}
+	change := w.do(first)
+	if change.Facts[0].Once != nil {
+		t.Error("the audit is told the digest of a comment")
+	}
+	w.do(desk.Approve{From: w.by("bob")})
+	for _, test := range []struct {
+		name string
+		act  desk.Act
+		want bool
+		err  error
+	}{
+		{"the same", first, true, nil},
+		{"without a key", desk.Comment{From: w.by("ann"), Text: "so"}, false, nil},
+		{"another key", desk.Comment{From: under("ann", "l", "so"), Text: "so"}, false, nil},
+		{"somebody else", desk.Comment{From: under("bob", "k", "so"), Text: "so"}, false, nil},
+		{"something else", desk.Comment{From: under("ann", "k", "not so"), Text: "not so"}, false, desk.ErrReused},
+	} {
+		if again, err := desk.Repeated(w.request, test.act); again != test.want || !errors.Is(err, test.err) {
+			t.Errorf("%s: %t, %v", test.name, again, err)
+		}
+	}
 }
 
 func TestDelegate_NobodyPassesOnARightThatIsNotTheirs(t *testing.T) {

@@ -40,6 +40,9 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 	if err != nil || known == nil {
 		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
 	}
+	if done, err := desk.Repeated(known.Request, act); done || err != nil {
+		return known.Request, err
+	}
 	if asked.State == store.Withdrawn && known.State == desk.Open {
 		return known.Request, &desk.OverError{State: desk.Withdrawn, Outcome: desk.Dropped, At: asked.Created}
 	}

@@ -102,6 +102,9 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	if err != nil || known == nil {
 		return cmp.Or(err, store.ErrNotFound)
 	}
+	if done, err := desk.Repeated(known.Request, act); done || err != nil {
+		return err
+	}
 	if run, err := e.find(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.Pending {
 		return cmp.Or(err, fmt.Errorf("%w: %q", ErrOver, asked.StateKey))
 	}

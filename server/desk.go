@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -94,7 +95,19 @@ func (s *Server) withLife(ctx context.Context, q executor.QuestionView) (api.Req
 
 type actInput struct {
 	ID   string `path:"id" maxLength:"512"`
+	Once string `header:"Idempotency-Key" maxLength:"256" doc:"The same act with the same key counts once."`
 	Body api.Act
+}
+
+// from says who does it, and under which key.
+func (in *actInput) from(ctx context.Context, act string) desk.From {
+	me := who(ctx)
+	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
+	if in.Once != "" {
+		body, _ := json.Marshal(in.Body) // was decoded from JSON
+		from.Once = desk.Once{Key: in.Once, Digest: ident.Derive("act", act, string(body))}
+	}
+	return from
 }
 
 // acts are what can be done with a request beside deciding, by the last word of the path.
@@ -128,12 +141,11 @@ func (s *Server) registerDesk() {
 	for _, a := range acts {
 		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
 		huma.Register(s.api, op, func(ctx context.Context, in *actInput) (*requestOutput, error) {
-			me := who(ctx)
-			actor := desk.Person(me.ID, me.Auth.Strength)
+			from := in.from(ctx, a.name)
 			if a.name == "reply" {
-				actor.Kind = desk.Agent
+				from.Actor.Kind = desk.Agent
 			}
-			return s.act(ctx, in.ID, a.act(desk.From{Actor: actor, Via: me.Auth.via()}, in.Body))
+			return s.act(ctx, in.ID, a.act(from, in.Body))
 		})
 	}
 	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", Approver)
@@ -157,9 +169,8 @@ func (s *Server) act(ctx context.Context, id string, act desk.Act) (*requestOutp
 }
 
 func (s *Server) escape(ctx context.Context, in *actInput) (*requestOutput, error) {
-	me := who(ctx)
-	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
-	if err := s.config.Executor.Escape(ctx, me.Account, in.ID, desk.Escape{From: from, Reason: in.Body.Text}); err != nil {
+	act := desk.Escape{From: in.from(ctx, "escape"), Reason: in.Body.Text}
+	if err := s.config.Executor.Escape(ctx, who(ctx).Account, in.ID, act); err != nil {
 		return nil, explain(err)
 	}
 	return s.getRequest(ctx, &requestInput{ID: in.ID})

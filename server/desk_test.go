@@ -146,6 +146,35 @@ func TestDesk_WhatPeopleDoBesideDeciding(t *testing.T) {
 	}
 }
 
+// A caller who got no answer repeats it under the same key. That is most needed where twice would be more: a second comment, a step too far.
+func TestDesk_AnActUnderAKeyCountsOnce(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	do := func(who, act, key, body string) answer {
+		t.Helper()
+		return s.call(who+"@acme", "POST", "/api/v1/requests/"+id+"/"+act, body, "Idempotency-Key", key)
+	}
+	for _, act := range []struct{ who, name, body string }{
+		{"eve", "comment", `{"text":"Why now?"}`}, {"eve", "question", `{"text":"Is there a backup?"}`}, {"agent", "reply", `{"question":1,"text":"Yes."}`},
+		{"bob", "delegate", `{"to":"eve"}`}, {"bob", "escalate", `{}`}, {"bob", "escape", `{}`},
+	} {
+		if got := do(act.who, act.name, act.name, act.body); got.status != 200 {
+			t.Fatalf("%s: %+v", act.name, got)
+		}
+		before := s.life("bob@acme", id)
+		if got := do(act.who, act.name, act.name, act.body); got.status != 200 {
+			t.Errorf("%s again: %+v", act.name, got)
+		}
+		if after := s.life("bob@acme", id); after.Life.Revision != before.Life.Revision {
+			t.Errorf("%s again: revision %d after %d", act.name, after.Life.Revision, before.Life.Revision)
+		}
+	}
+	if got := do("eve", "comment", "comment", `{"text":"Why not?"}`); got.status != 422 || got.field("code") != "idempotency_key_reused" {
+		t.Errorf("something else under the same key: %+v", got)
+	}
+}
+
 func TestDesk_AYesIsRememberedAndTakenBack(t *testing.T) {
 	s := openDeskWith(t, strings.Replace(dropRules, `{from: ["group:dba"]}, `, "", 1))
 	s.chat("agent@acme", startDrop)

@@ -1964,7 +1964,10 @@ export interface operations {
     "claim-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -1999,7 +2002,10 @@ export interface operations {
     "comment-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2083,7 +2089,10 @@ export interface operations {
     "delegate-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2118,7 +2127,10 @@ export interface operations {
     "escalate-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2153,7 +2165,10 @@ export interface operations {
     "escape-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2188,7 +2203,10 @@ export interface operations {
     "extend-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2223,7 +2241,10 @@ export interface operations {
     "question-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2258,7 +2279,10 @@ export interface operations {
     "release-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2328,7 +2352,10 @@ export interface operations {
     "reply-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2363,7 +2390,10 @@ export interface operations {
     "snooze-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2398,7 +2428,10 @@ export interface operations {
     "view-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same act with the same key counts once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };

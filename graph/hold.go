@@ -177,8 +177,8 @@ func encodeState[S any](sh *shape, answer any) ([]byte, error) {
 		return encodeJSON(&v)
 	}
 	data, err := encodeJSON(answer)
-	if err != nil || bytes.Equal(data, []byte("null")) {
-		return nil, err // JSON's nil is nil
+	if err != nil || bytes.Equal(data, jsonNull) {
+		return nil, err
 	}
 	if _, err := decodeState[S](sh, data); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -437,8 +438,15 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
 	}
+	if bytes.Equal(data, jsonNull) {
+		return nil, nil
+	}
 	return data, nil
 }
+
+// jsonNull is JSON's nil, and an answer without data like it: taken for data, it would be the zero value of whatever type the code
+// that asked expects.
+var jsonNull = []byte("null")
 
 // accept writes the answers down. They are durable before anything runs on them.
 func (s *session) accept(ctx context.Context, answers []answered) error {

@@ -128,6 +128,7 @@ const KindHold = "hold"
 
 // subgraph is a compiled graph over a state that the code which holds it does not know.
 type subgraph interface {
+	Name() string
 	fingerprint() string
 	draw(waiting []fermata.Address) *Drawing
 	// checkHold checks an answer to the hold of a task at this place below the graph, and returns it as JSON.

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,11 +69,35 @@ func shapeOf(t reflect.Type) (*shape, []string) {
 	s, mistakes := fieldsOf(t)
 	h := sha256.New()
 	for i := range s.fields {
-		fmt.Fprintf(h, "%q %s\n", s.fields[i].name, s.fields[i].typ)
+		fmt.Fprintf(h, "%q ", s.fields[i].name)
+		describe(h, s.fields[i].typ, nil)
 		s.fields[i].part = fieldPart(s.fields[i].name)
 	}
 	s.print = hex.EncodeToString(h.Sum(nil)[:12])
 	return s, mistakes
+}
+
+// describe writes down what a type is: its name, and what it is made of, because that may change and the name stay.
+func describe(w io.Writer, t reflect.Type, path []reflect.Type) {
+	fmt.Fprintf(w, "%s %s\n", t, t.Kind())
+	if slices.Contains(path, t) || hasOwnJSON(t) {
+		return
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Map:
+		describe(w, t.Key(), path)
+		describe(w, t.Elem(), path)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		describe(w, t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("json") != "-" {
+				fmt.Fprintf(w, "%q %q ", f.Name, f.Tag.Get("json"))
+				describe(w, f.Type, path)
+			}
+		}
+	}
 }
 
 func fieldsOf(t reflect.Type) (*shape, []string) {
@@ -124,6 +150,43 @@ func hasOwnJSON(t reflect.Type) bool {
 	return t.Implements(marshalerType) || p.Implements(marshalerType) || t.Implements(textMarshalType) || p.Implements(textMarshalType)
 }
 
+// borrowedJSON looks at a struct that has JSON methods: whether it has them from a type that it embeds, so that nothing else in it
+// is part of its JSON. lost is a field that is not. Reflection does not tell whose method it is, but its JSON does.
+func borrowedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, ""
+	}
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Anonymous && hasOwnJSON(f.Type):
+			embedded = f.Type
+		case f.Tag.Get("json") != "-":
+			lost = f.Name
+		}
+	}
+	if embedded == nil {
+		return nil, ""
+	}
+	if zero := zeroJSON(t); zero == nil || !bytes.Equal(zero, zeroJSON(embedded)) {
+		return nil, ""
+	}
+	return embedded, lost
+}
+
+// zeroJSON is the JSON of a type's zero value; nil if it has none.
+func zeroJSON(t reflect.Type) (data []byte) {
+	var err error
+	defer safely.Recover(&err)
+	data, err = json.Marshal(reflect.New(t).Interface())
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
 // isPlain reports whether copying a value copies everything in it.
 func isPlain(t reflect.Type) bool {
 	if t == timeType {
@@ -155,6 +218,9 @@ func unsavable(t reflect.Type, where string, path []reflect.Type) []string {
 		}
 	}
 	if hasOwnJSON(t) {
+		if embedded, lost := borrowedJSON(t); lost != "" {
+			return []string{fmt.Sprintf("%s holds a %s, whose JSON is that of the %s it embeds; its field %s would be lost: give the embedded field a name", where, t, embedded, lost)}
+		}
 		return nil
 	}
 	path = append(path, t)

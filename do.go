@@ -50,7 +50,7 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 		scope.Park(ctx)
 		return zero, visit.Wait(signals)
 	}
-	if err := scope.Finish(); err != nil {
+	if err := inside.Finish(); err != nil {
 		return zero, err
 	}
 	data, err := json.Marshal(result)

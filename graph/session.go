@@ -290,8 +290,12 @@ func (s *session) take() (store.Delta, error) {
 }
 
 // inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
-// that are still open, and forgets the frames there.
-func (s *session) inside(place string) (changes []change, open []*visit.Record) {
+// that are still open, and forgets the frames there. ranGraphs says whether there can be any: of thousands of graphs beside each
+// other, most visits have none.
+func (s *session) inside(place string, ranGraphs bool) (changes []change, open []*visit.Record) {
+	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
+		return nil, nil
+	}
 	var frames []stager
 	s.mu.Lock()
 	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {

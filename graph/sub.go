@@ -36,7 +36,7 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 	if !ok {
 		return zero, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
 	}
-	if err := scope.Claim("graph"); err != nil {
+	if err := scope.ClaimGraph(); err != nil {
 		return zero, err
 	}
 	f, err := fl.frameAt(s, scope.At(), scope.FullAddress(), input)

@@ -127,7 +127,7 @@ func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, 
 	if r.Status == Withdrawn {
 		r.Status, r.Data = Open, data
 	}
-	m.hand(r)
+	s.hand(r)
 	return nil, &Signal{Record: r, Info: info}, nil
 }
 
@@ -196,7 +196,7 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 		s.mem.remember(last)
 	}
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
-	s.mem.hand(last)
+	s.hand(last)
 	for _, sub := range subs {
 		if sub.Record.Parent == "" {
 			sub.Record.Parent = last.ID

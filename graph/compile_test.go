@@ -149,6 +149,20 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 	_ = inner{}.hidden
 }
 
+func TestCompile_RefusesResultsOfAFanOutThatWouldBeLost(t *testing.T) {
+	type result struct{ hidden int }
+	g := graph.New[notes]("fan-out")
+	graph.Each(g, "each", func(s notes) []string { return s.Log }, func(context.Context, string) (result, error) {
+		return result{hidden: 1}, nil
+	}, func(s notes, _ []result) notes { return s })
+	g.Edge(graph.Start, "each")
+	g.Edge("each", graph.End)
+	_, err := g.Compile()
+	if mistakes, ok := errors.AsType[*graph.CompileError](err); !ok || len(mistakes.Mistakes) != 1 || mistakes.Mistakes[0].Node != "each" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func compileState[S any]() error {
 	g := graph.New[S]("state")
 	g.Node("a", func(_ context.Context, s S) (S, error) { return s, nil })

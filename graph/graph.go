@@ -46,6 +46,8 @@ type node[S any] struct {
 	timeout time.Duration
 	sub     subgraph
 	fanOut  bool
+	// unsavable is what would be lost of the results of a fan-out.
+	unsavable []string
 }
 
 type edge struct{ from, to string }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -115,7 +116,7 @@ func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) 
 		if answer == nil {
 			return nil, nil
 		}
-		return encodeJSON(answer)
+		return savable.Encode(answer)
 	}
 	return inner.checkHold(rest, answer)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -438,7 +439,7 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 	if answer == nil {
 		return nil, nil
 	}
-	data, err := encodeJSON(answer)
+	data, err := savable.Encode(answer)
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
 	}

@@ -57,3 +57,28 @@ func doing[T any](result T) func(context.Context, *calls) error {
 		return err
 	}
 }
+
+func TestI4_AnEffectWhoseReceiptWouldBeLostIsNotDone(t *testing.T) {
+	var done calls
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		ok, err := fermata.Approve(ctx, fermata.Action[string]{Name: "print", Args: "a"})
+		if err != nil {
+			return "", err
+		}
+		_, err = fermata.Effect(ctx, ok, func(context.Context, string, string) (page, error) { done.add(); return page{"a", 1}, nil })
+		return "", err
+	})
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok || done.n != 0 {
+		t.Errorf("done %d times, %v", done.n, err)
+	}
+}
+
+func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) { return "", fermata.StatefulInterrupt(ctx, "ok?", &page{"a", 1}) })
+	_, err := r.start()
+	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+}

@@ -60,6 +60,9 @@ type branch[S any] struct {
 
 // New returns an empty graph over the state S: a struct with exported fields, whose JSON is what is saved, or any other type
 // that JSON can hold. The name is part of every address and of what is saved.
+//
+// A node that is entered in another process sees what JSON has kept: where the type is any, a number is a json.Number then and a
+// struct a map. Give such values a type if nodes look into them.
 func New[S any](name string) *Graph[S] {
 	return &Graph[S]{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}
 }
@@ -121,7 +124,8 @@ func (g *Graph[S]) Rename(old, now string) { g.renames[old] = now }
 type Fields = map[string][]byte
 
 // MigrateState registers a function that brings a saved state up to date: it may change, add and remove fields. It is called
-// when a run goes on whose state had other fields, or fields of other types.
+// when a run goes on whose state had other fields, or fields of other types, also inside of these. It may be called for a state
+// that needs nothing done, and for one run several times: look before you change.
 func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate = migrate }
 
 // KindHold is the kind of the interrupts that [Graph.HoldBefore] and [Graph.HoldAfter] make. Their answer is nil, to go on, or

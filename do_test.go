@@ -76,7 +76,9 @@ func TestI4_AnEffectWhoseReceiptWouldBeLostIsNotDone(t *testing.T) {
 }
 
 func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *testing.T) {
-	r := newRun(t, func(ctx context.Context) (string, error) { return "", fermata.StatefulInterrupt(ctx, "ok?", &page{"a", 1}) })
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return "", fermata.StatefulInterrupt(ctx, "ok?", &page{"a", 1})
+	})
 	_, err := r.start()
 	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok {
 		t.Errorf("got %v", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// A graph that waits inside a node cannot go on in a program that has something else there. Eino and our first versions began
-// anew, or passed the node with the inner question unanswered.
+// A graph that waits inside a node cannot go on in a program that has something else there. It began
+// anew, or passed the node with the answer unused.
 func TestI5_AGraphAtWorkInANodeThatBecameAnotherIsAnErrorAndNothingRuns(t *testing.T) {
 	var c counter
 	inner := func(name string) *graph.Flow[notes] {

@@ -3,8 +3,13 @@ package fermata
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"strings"
+	"sync"
 
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -14,6 +19,9 @@ import (
 //
 // name must be unique within the visit. fn may ask; then the work stays open, and a later entry runs fn again only when one
 // of its own questions is answered. An error of fn is not remembered.
+//
+// A result is kept as JSON. A T of which JSON would lose a part (fields that are not exported, interfaces with methods) is an
+// [EncodeError], and fn is not run.
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
@@ -40,6 +48,9 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if err := scope.Parked(ctx); err != nil {
 		return zero, err
 	}
+	if err := keepable(reflect.TypeFor[T]()); err != nil {
+		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+	}
 	inside := scope.Inside()
 	result, err := fn(visit.With(ctx, inside))
 	if err != nil {
@@ -50,14 +61,30 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 		scope.Park(ctx)
 		return zero, visit.Wait(signals)
 	}
-	if err := scope.Finish(); err != nil {
+	if err := inside.Finish(); err != nil {
 		return zero, err
 	}
-	data, err := json.Marshal(result)
+	data, err := savable.Encode(result)
 	if err != nil {
 		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
 	}
 	return result, scope.Done(ctx, inside, entryDone, data)
+}
+
+var unkeepable sync.Map // of reflect.Type to error, nil for a type that can be kept
+
+// keepable returns an error for a type of which a part would be lost when a result is remembered.
+func keepable(t reflect.Type) error {
+	known, ok := unkeepable.Load(t)
+	if !ok {
+		known = error(nil)
+		if mistakes := savable.Mistakes(t, "it"); len(mistakes) > 0 {
+			known = errors.New(strings.Join(mistakes, "; "))
+		}
+		unkeepable.Store(t, known)
+	}
+	err, _ := known.(error)
+	return err
 }
 
 // What the journal of a visit holds, by the first word of a part's name.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
@@ -29,6 +30,9 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 	}
 	if approved.visit == nil || approved.visit != scope.Visit {
 		return none, fmt.Errorf("%w: it was not given for this visit of %s", ErrNotApproved, scope.FullAddress())
+	}
+	if err := keepable(reflect.TypeFor[R]()); err != nil { // before it is done, or its receipt would be lost
+		return none, &EncodeError{What: "the receipt of " + approved.action, Err: err}
 	}
 	// One place per approval, wherever in the visit the effect is called from: the second use of an approval finds the first.
 	e := effect[T, R]{approved: approved, fn: fn}

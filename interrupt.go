@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -150,7 +151,13 @@ func raise(ctx context.Context, info, state any, subs ...*visit.Signal) error {
 	if err != nil {
 		return err
 	}
-	kept, err := encode("the state of an interrupt at "+scope.FullAddress(), state)
+	what := "the state of an interrupt at " + scope.FullAddress()
+	if state != nil {
+		if err := keepable(reflect.TypeOf(state)); err != nil {
+			return &EncodeError{What: what, Err: err}
+		}
+	}
+	kept, err := encode(what, state)
 	if err != nil {
 		return err
 	}

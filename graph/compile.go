@@ -78,6 +78,9 @@ func (c *compiler[S]) checkNodes() {
 		case n.fn == nil && n.each == nil:
 			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
 		}
+		for _, message := range n.unsavable {
+			c.wrong(MistakeState, n.name, "%s", message)
+		}
 		if _, twice := c.index[n.name]; twice {
 			c.wrong(MistakeDuplicate, n.name, "node %q is there twice", n.name)
 			continue

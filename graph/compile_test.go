@@ -2,10 +2,12 @@ package graph_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/graph"
 )
@@ -100,6 +102,23 @@ func TestCompile_FindsNodesWithoutAWay(t *testing.T) {
 
 type base struct{ X string }
 
+// stamped has the JSON of a time, and nothing else.
+type stamped struct {
+	time.Time
+	Note string
+}
+
+// dated embeds a time, too, and says itself what its JSON is.
+type dated struct {
+	time.Time
+	Note string
+}
+
+func (d dated) MarshalJSON() ([]byte, error) { return json.Marshal(d.Note) }
+func (d *dated) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &d.Note)
+}
+
 func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 	type inner struct{ hidden int }
 	type embedding struct {
@@ -116,6 +135,8 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 		{"channel", func() error { return compileState[struct{ C chan int }]() }, "chan int"},
 		{"function", func() error { return compileState[struct{ F []func() }]() }, "func()"},
 		{"interface", func() error { return compileState[struct{ E error }]() }, "use a concrete type"},
+		{"JSON of what it embeds", func() error { return compileState[stamped]() }, "Note"},
+		{"JSON of what it embeds, inside", func() error { return compileState[struct{ L []*stamped }]() }, "Note"},
 		{"inside", func() error { return compileState[struct{ M map[string]*inner }]() }, "hidden is not exported"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -126,6 +147,20 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 		})
 	}
 	_ = inner{}.hidden
+}
+
+func TestCompile_RefusesResultsOfAFanOutThatWouldBeLost(t *testing.T) {
+	type result struct{ hidden int }
+	g := graph.New[notes]("fan-out")
+	graph.Each(g, "each", func(s notes) []string { return s.Log }, func(context.Context, string) (result, error) {
+		return result{hidden: 1}, nil
+	}, func(s notes, _ []result) notes { return s })
+	g.Edge(graph.Start, "each")
+	g.Edge("each", graph.End)
+	_, err := g.Compile()
+	if mistakes, ok := errors.AsType[*graph.CompileError](err); !ok || len(mistakes.Mistakes) != 1 || mistakes.Mistakes[0].Node != "each" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func compileState[S any]() error {
@@ -144,6 +179,18 @@ func TestCompile_TransientFieldsAreAllowed(t *testing.T) {
 	}
 	if err := compileState[state](); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestCompile_JSONOfOnesOwnIsAllowed(t *testing.T) {
+	type onlyTime struct {
+		time.Time
+		Temp chan int `json:"-"`
+	}
+	for _, err := range []error{compileState[dated](), compileState[struct{ D dated }](), compileState[onlyTime](), compileState[time.Time]()} {
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ const (
 	MistakeUnreachable MistakeCode = "unreachable" // no way from Start leads to the node
 	MistakeDeadEnd     MistakeCode = "dead-end"    // no way from the node leads to End
 	MistakeNothing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
-	MistakeState       MistakeCode = "state"       // the state type cannot be saved
+	MistakeState       MistakeCode = "state"       // the state, or what a fan-out makes, is of a type that cannot be saved
 	MistakeMerge       MistakeCode = "merge"       // a merge function for an unknown field or of another type
 )
 

@@ -46,6 +46,8 @@ type node[S any] struct {
 	timeout time.Duration
 	sub     subgraph
 	fanOut  bool
+	// unsavable is what would be lost of the results of a fan-out.
+	unsavable []string
 }
 
 type edge struct{ from, to string }
@@ -58,6 +60,9 @@ type branch[S any] struct {
 
 // New returns an empty graph over the state S: a struct with exported fields, whose JSON is what is saved, or any other type
 // that JSON can hold. The name is part of every address and of what is saved.
+//
+// A node that is entered in another process sees what JSON has kept: where the type is any, a number is a json.Number then and a
+// struct a map. Give such values a type if nodes look into them.
 func New[S any](name string) *Graph[S] {
 	return &Graph[S]{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}
 }
@@ -119,7 +124,8 @@ func (g *Graph[S]) Rename(old, now string) { g.renames[old] = now }
 type Fields = map[string][]byte
 
 // MigrateState registers a function that brings a saved state up to date: it may change, add and remove fields. It is called
-// when a run goes on whose state had other fields, or fields of other types.
+// when a run goes on whose state had other fields, or fields of other types, also inside of these. It may be called for a state
+// that needs nothing done, and for one run several times: look before you change.
 func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate = migrate }
 
 // KindHold is the kind of the interrupts that [Graph.HoldBefore] and [Graph.HoldAfter] make. Their answer is nil, to go on, or
@@ -128,6 +134,7 @@ const KindHold = "hold"
 
 // subgraph is a compiled graph over a state that the code which holds it does not know.
 type subgraph interface {
+	Name() string
 	fingerprint() string
 	draw(waiting []fermata.Address) *Drawing
 	// checkHold checks an answer to the hold of a task at this place below the graph, and returns it as JSON.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -172,13 +173,13 @@ func encodeState[S any](sh *shape, answer any) ([]byte, error) {
 		if v == nil {
 			return nil, errors.New("the state is a nil pointer")
 		}
-		return encodeJSON(v)
+		return savable.Encode(v)
 	case S:
-		return encodeJSON(&v)
+		return savable.Encode(&v)
 	}
-	data, err := encodeJSON(answer)
-	if err != nil || bytes.Equal(data, []byte("null")) {
-		return nil, err // JSON's nil is nil
+	data, err := savable.Encode(answer)
+	if err != nil || bytes.Equal(data, jsonNull) {
+		return nil, err
 	}
 	if _, err := decodeState[S](sh, data); err != nil {
 		return nil, err

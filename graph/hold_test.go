@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
@@ -205,4 +208,35 @@ func TestHold_AnEditThatMeetsAnotherChangeIsAConflict(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	c.want(t, map[string]int{"held": 0})
+}
+
+// A graph that a node runs by itself is not known to whoever looks at the run. Its hold showed nothing then, and whoever handed back
+// nothing, edited, emptied its state.
+func TestHold_OfAGraphThatANodeRunsShowsItsStateInAnotherProcess(t *testing.T) {
+	var c counter
+	long := strings.Repeat("long ", 100) // it has a part of its own
+	inner := graph.New[notes]("inner")
+	inner.Node("next", write(&c, "next", fieldA))
+	inner.HoldBefore("next")
+	inner.Edge(graph.Start, "next")
+	inner.Edge("next", graph.End)
+	innerFlow := compile(t, inner)
+	h := newHarness(t, oneNode(func(ctx context.Context, _ notes) (notes, error) {
+		return innerFlow.Run(ctx, notes{B: "short", C: long, N: 7, Log: []string{"begun"}})
+	}))
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	seen, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := fermata.InfoAs[notes](seen.Interrupts[0])
+	if d := cmp.Diff(open[0].Info, any(shown)); d != "" || err != nil {
+		t.Fatalf("%v, (-asked +read)\n%s", err, d)
+	}
+	shown.D = "edited"
+	out, err := h.resume(graph.Answer(open[0].ID, shown))
+	if want := (notes{A: "next", B: "short", C: long, D: "edited", N: 7, Log: []string{"begun"}}); err != nil || cmp.Diff(want, out) != "" {
+		t.Errorf("got %+v, %v", out, err)
+	}
 }

@@ -3,11 +3,13 @@ package graph
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -114,7 +116,7 @@ func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) 
 		if answer == nil {
 			return nil, nil
 		}
-		return encodeJSON(answer)
+		return savable.Encode(answer)
 	}
 	return inner.checkHold(rest, answer)
 }
@@ -151,6 +153,11 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 	}
 	if text := fl.renamed(sf); text != "" {
 		missing = append(missing, text)
+	} else if sf.Shape != fl.shape.print {
+		_, err := fl.savedState(saved, frameAt, nil)
+		if changed, ok := errors.AsType[*ChangedError](err); ok { // what else is wrong with it, loading will say
+			missing = append(missing, changed.Missing...)
+		}
 	}
 	for _, name := range slices.Concat(sf.Next, sf.Again) {
 		if _, ok := fl.find(name); !ok {
@@ -163,27 +170,43 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
 			continue
 		}
-		if fl.nodes[n].sub == nil {
-			continue
-		}
-		for _, inner := range innerFrames(saved, task.place, fl.nodes[n].fanOut) {
-			missing = append(missing, fl.nodes[n].sub.resumable(saved, inner)...)
-		}
+		missing = append(missing, fl.resumableInside(saved, task, fl.nodes[n])...)
 	}
 	return missing
 }
 
-// innerFrames lists the frames right inside a visit: its own, or those of its items.
-func innerFrames(saved *checkpoint, place string, fanOut bool) []string {
-	if !fanOut {
-		return []string{place}
+// resumableInside is resumable for the graphs inside a node.
+func (fl *Flow[S]) resumableInside(saved *checkpoint, task *savedTask, n *node[S]) (missing []string) {
+	for _, frame := range innerFrames(saved, task.place) {
+		inner := saved.at(frame).frame
+		isItem := frame != task.place
+		if n.sub == nil || n.fanOut != isItem || n.sub.Name() != inner.Graph {
+			what := "graph"
+			if isItem {
+				what = "graph for each of a list,"
+			}
+			return append(missing, fmt.Sprintf("a %s %s, at work in %s (graph %s)", what, inner.Graph, nodeSegment(task.Node), fl.name))
+		}
+		missing = append(missing, n.sub.resumable(saved, frame)...)
 	}
+	return missing
+}
+
+// innerFrames lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the
+// node's own code runs are not among them.
+func innerFrames(saved *checkpoint, place string) []string {
 	var frames []string
+	if saved.at(place).frame != nil {
+		frames = append(frames, place)
+	}
 	for _, part := range saved.at(place).below {
 		at, ok := strings.CutPrefix(part, partFrame)
-		if outer, _ := cutPlace(at); ok && outer == place {
+		outer, last := cutPlace(at)
+		if ok && outer == place && strings.HasPrefix(last, itemPrefix) && saved.at(at).frame != nil {
 			frames = append(frames, at)
 		}
 	}
 	return frames
 }
+
+const itemPrefix = string(fermata.SegmentItem) + ":"

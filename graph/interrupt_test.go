@@ -117,6 +117,33 @@ func TestComposite_PartsAreAnsweredOnTheirOwn(t *testing.T) {
 	}
 }
 
+// A composite may be answered itself. It is raised again while parts of it wait, and what they are shown in is then the new one.
+func TestComposite_ThatIsAnsweredItselfIsFollowedByAnother(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+		part := fermata.AppendAddressSegment(ctx, "part", "one")
+		if target, _, answer := fermata.GetResumeContext[string](part); target && answer != "" {
+			s.A = answer
+			return s, nil
+		}
+		return s, fermata.CompositeInterrupt(ctx, "the parts", nil, fermata.Interrupt(part, "one?"))
+	}))
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	first := open[0].Parent.ID
+	_, err = h.resume(graph.Answer(first, "go on"))
+	open = h.waits(err)
+	again := open[0].Parent
+	if again.ID == first || again.IsRootCause {
+		t.Errorf("the part is shown in %+v, which is answered", again)
+	}
+	if _, err = h.resume(graph.Answer(again.ID, "go on")); len(h.waits(err)) != 1 {
+		t.Errorf("got %v", err)
+	}
+	if out, err := h.answer(open, "one?", "yes"); err != nil || out.A != "yes" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
 func TestComposite_APlainErrorWinsAndFinishedWorkIsSaved(t *testing.T) {
 	var c counter
 	broken := errors.New("broken")

@@ -265,6 +265,9 @@ func (l *stateLoader[S]) decode(clock int64, changed []string, rev int64) (*S, e
 func (l *stateLoader[S]) set(state *S, i int, data []byte) error {
 	fd := &l.frame.flow.shape.fields[i]
 	if err := decodeField(l.frame.flow.shape, fd, state, data); err != nil {
+		if l.changed {
+			return l.frame.flow.changed(l.saved.head.Run, fmt.Sprintf("state field %q of graph %s with a value that is no %s (%v)", fd.name, l.frame.flow.name, fd.typ, err))
+		}
 		return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, l.frame.names.Address, fd.name, err)
 	}
 	return nil

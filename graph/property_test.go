@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,6 +50,8 @@ const (
 	effectNode nodeKind = "effect"
 	subNode    nodeKind = "sub"
 	runNode    nodeKind = "run" // a graph that the node runs by itself
+	eachFlow   nodeKind = "each flow"
+	lowLevel   nodeKind = "interrupts" // of the level below Ask
 )
 
 type graphSpec struct {
@@ -62,22 +65,27 @@ type nodeSpec struct {
 	routes bool // picks one of to instead of following all
 	back   int  // a node that leads here, to which a route may go back; -1 for none
 	sub    *graphSpec
+	// held is whether the graph holds before or after the node, fails whether its first entry of every visit does.
+	heldBefore, heldAfter, fails bool
 }
 
 func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 	n := rapid.IntRange(2, 7-depth*2).Draw(t, label+" size")
 	spec := &graphSpec{nodes: make([]nodeSpec, n), rounds: rapid.IntRange(1, 2).Draw(t, label+" rounds")}
-	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode}
+	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode, lowLevel}
 	if depth < 2 {
-		kinds = append(kinds, subNode, subNode, runNode)
+		kinds = append(kinds, subNode, subNode, runNode, eachFlow)
 	}
 	for i := range spec.nodes {
 		node := &spec.nodes[i]
 		name := fmt.Sprint(label, ".", i)
 		node.kind = rapid.SampledFrom(kinds).Draw(t, name)
-		if node.kind == subNode || node.kind == runNode {
+		if node.kind == subNode || node.kind == runNode || node.kind == eachFlow {
 			node.sub = drawGraph(t, depth+1, name)
 		}
+		node.heldBefore = rapid.IntRange(0, 7).Draw(t, name+" held before") == 0
+		node.heldAfter = rapid.IntRange(0, 7).Draw(t, name+" held after") == 0
+		node.fails = rapid.IntRange(0, 5).Draw(t, name+" fails") == 0
 		if i < n-1 {
 			node.to = rapid.SliceOfNDistinct(rapid.IntRange(i+1, n-1), 1, min(3, n-1-i), rapid.ID[int]).Draw(t, name+" to")
 			slices.Sort(node.to)
@@ -122,6 +130,28 @@ type world struct {
 	done      counter
 	mu        sync.Mutex
 	performed map[string]int // effects by key
+	failed    counter
+	entries   atomic.Int64 // until stop is called
+	stop      graph.StopFunc
+}
+
+var errBroken = errors.New("broken, the first time")
+
+// enter is called at the beginning of a node.
+func (w *world) enter(fails bool, visit string) error {
+	if w.inline {
+		return nil
+	}
+	if w.entries.Add(-1) == 0 {
+		w.stop(0)
+	}
+	if fails {
+		w.failed.add(visit)
+		if w.failed.of(visit) == 1 {
+			return errBroken
+		}
+	}
+	return nil
 }
 
 func answerTo(question string) string { return "answer to " + question }
@@ -158,6 +188,11 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 				*s.field(i) = short(seen(s) + *r.field(len(n.sub.nodes) - 1) + answer)
 				return spec.counted(s, i), nil
 			})
+		case eachFlow:
+			graph.EachFlow(g, id, func(s wide) []wide { return []wide{{F7: seen(s) + "x"}, {F7: seen(s) + "y"}} }, w.build(t, n.sub, name+id), func(s wide, rs []wide) wide {
+				*s.field(i) = short(seen(s) + *rs[0].field(len(n.sub.nodes) - 1) + *rs[1].field(len(n.sub.nodes) - 1))
+				return spec.counted(s, i)
+			})
 		case subNode:
 			graph.Sub(g, id, w.build(t, n.sub, name+id), func(s wide) wide { return wide{F7: seen(s)} }, func(s, r wide) wide {
 				*s.field(i) = short(seen(s) + *r.field(len(n.sub.nodes) - 1))
@@ -166,6 +201,9 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 		default:
 			work := w.work(n.kind, name+id)
 			g.Node(id, func(ctx context.Context, s wide) (wide, error) {
+				if err := w.enter(n.fails, name+id+seen(s)); err != nil {
+					return s, err
+				}
 				result, err := work(ctx, seen(s))
 				if err != nil {
 					return s, err
@@ -194,6 +232,14 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 		}
 		for _, to := range n.to {
 			g.Edge(id, fmt.Sprint("n", to))
+		}
+	}
+	for i, n := range spec.nodes {
+		if n.heldBefore && !w.inline {
+			g.HoldBefore(fmt.Sprint("n", i))
+		}
+		if n.heldAfter && !w.inline {
+			g.HoldAfter(fmt.Sprint("n", i))
 		}
 	}
 	g.Edge(graph.Start, "n0")
@@ -271,6 +317,8 @@ func (w *world) work(kind nodeKind, name string) func(ctx context.Context, seen 
 		}
 	case eachNode:
 		return w.each
+	case lowLevel:
+		return w.interrupts
 	case effectNode:
 		return w.effect
 	}
@@ -295,6 +343,36 @@ func (w *world) each(ctx context.Context, seen string) (string, error) {
 	return fmt.Sprint(results), errors.Join(errs...)
 }
 
+// interrupts is two parts of a node that ask on the level below Ask, bundled.
+func (w *world) interrupts(ctx context.Context, seen string) (string, error) {
+	var results [2]string
+	var errs [2]error
+	for i := range results {
+		results[i], errs[i] = w.interrupt(fermata.AppendAddressSegment(ctx, "part", fmt.Sprint(i)), fmt.Sprint(seen, i))
+	}
+	if errors.Join(errs[:]...) != nil {
+		return "", fermata.CompositeInterrupt(ctx, nil, results, errs[:]...)
+	}
+	return fmt.Sprint(results), nil
+}
+
+func (w *world) interrupt(ctx context.Context, asked string) (string, error) {
+	if w.inline {
+		return answerTo(asked), nil
+	}
+	was, has, before := fermata.GetInterruptState[string](ctx)
+	target, hasData, data := fermata.GetResumeContext[string](ctx)
+	switch {
+	case was && (!has || before != asked):
+		return "", fmt.Errorf("the state of %s is %q", asked, before)
+	case was && target && hasData:
+		return data, nil
+	case target && hasData:
+		return "", fmt.Errorf("%s has an answer and was not asked", asked)
+	}
+	return "", fermata.StatefulInterrupt(ctx, asked, asked)
+}
+
 func (w *world) effect(ctx context.Context, seen string) (string, error) {
 	ok, err := fermata.Approve(ctx, fermata.Action[string]{Name: "pay", Args: seen})
 	if err != nil {
@@ -313,6 +391,11 @@ func (w *world) decide(ic *fermata.InterruptCtx) any {
 	switch ic.Kind {
 	case fermata.Approval.Name():
 		return fermata.Decision{Verb: fermata.VerbApprove}
+	case graph.KindHold:
+		return nil
+	case "":
+		asked, _ := fermata.InfoAs[string](ic)
+		return answerTo(asked)
 	case fermata.InDoubt.Name():
 		doubt, _ := fermata.InDoubt.Question(ic)
 		w.mu.Lock()
@@ -347,7 +430,13 @@ func truth(t testing.TB, spec *graphSpec) (wide, *world) {
 func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *storetest.Faulty, options []graph.Option, crash func()) wide {
 	options = append(options, graph.WithStore(st))
 	crash()
-	out, err := flow.Run(tb.Context(), wide{}, append(options, graph.WithRun("r"))...)
+	going := func() context.Context {
+		ctx, stop := graph.WithStop(tb.Context())
+		w.stop = stop
+		w.entries.Store(int64(rapid.IntRange(0, 12).Draw(t, "entries until it is stopped")))
+		return ctx
+	}
+	out, err := flow.Run(going(), wide{}, append(options, graph.WithRun("r"))...)
 	for range 1000 {
 		if err == nil {
 			return out
@@ -363,8 +452,9 @@ func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *store
 			st.Restart()
 			answers = append(answers, graph.TakeOver())
 		case errors.Is(err, graph.ErrUnknownRun):
-			out, err = flow.Run(tb.Context(), wide{}, append(options, graph.WithRun("r"))...)
+			out, err = flow.Run(going(), wide{}, append(options, graph.WithRun("r"))...)
 			continue
+		case errors.Is(err, graph.ErrStopped), errors.Is(err, errBroken): // and no answers
 		case errors.Is(err, graph.ErrFinished): // it crashed after its last save
 			snapshot, err := flow.Inspect(tb.Context(), "r", options...)
 			if err != nil {
@@ -375,7 +465,7 @@ func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *store
 			t.Fatalf("the run failed: %v", err)
 		}
 		crash()
-		out, err = flow.Resume(tb.Context(), "r", append(answers, options...)...)
+		out, err = flow.Resume(going(), "r", append(answers, options...)...)
 	}
 	t.Fatal("the run does not end")
 	return out

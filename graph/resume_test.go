@@ -124,6 +124,26 @@ func peersWrapper(c *counter) fn {
 	}
 }
 
+// For encoding/json, null is any struct with nothing in it: here, one that denies nothing.
+func TestI13_JSONNullIsAnAnswerWithoutData(t *testing.T) {
+	type denial struct{ Denied bool }
+	for _, null := range []any{json.RawMessage("null"), json.RawMessage(" null "), (*denial)(nil), nil} {
+		var withData bool
+		h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+			target, hasData, _ := fermata.GetResumeContext[denial](ctx)
+			if !target {
+				return s, fermata.Interrupt(ctx, "delete?")
+			}
+			withData = hasData
+			return s, nil
+		}))
+		_, err := h.start(notes{})
+		if _, err := h.resume(graph.Answer(h.waits(err)[0].ID, null)); err != nil || withData {
+			t.Errorf("%#v: with data %v, %v", null, withData, err)
+		}
+	}
+}
+
 func TestI13_ADenialOfTheWrongTypeIsNotAYesEvenAtTheLowerLevel(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(peersWrapper(&c)))

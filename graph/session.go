@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -289,8 +291,12 @@ func (s *session) take() (store.Delta, error) {
 }
 
 // inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
-// that are still open, and forgets the frames there.
-func (s *session) inside(place string) (changes []change, open []*visit.Record) {
+// that are still open, and forgets the frames there. ranGraphs says whether there can be any: of thousands of graphs beside each
+// other, most visits have none.
+func (s *session) inside(place string, ranGraphs bool) (changes []change, open []*visit.Record) {
+	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
+		return nil, nil
+	}
 	var frames []stager
 	s.mu.Lock()
 	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {
@@ -433,12 +439,19 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 	if answer == nil {
 		return nil, nil
 	}
-	data, err := encodeJSON(answer)
+	data, err := savable.Encode(answer)
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
 	}
+	if bytes.Equal(data, jsonNull) {
+		return nil, nil
+	}
 	return data, nil
 }
+
+// jsonNull is JSON's nil, and an answer without data like it: taken for data, it would be the zero value of whatever type the code
+// that asked expects.
+var jsonNull = []byte("null")
 
 // accept writes the answers down. They are durable before anything runs on them.
 func (s *session) accept(ctx context.Context, answers []answered) error {

@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
 )
 
 // shape is what the engine knows of a state type: its fields, which are the unit of saving and merging.
@@ -47,7 +49,7 @@ func (f *field) partName(rev int64, frame string) string {
 
 // scalarKind looks for the types of which most states are made, and that need no encoding/json.
 func scalarKind(t reflect.Type) reflect.Kind {
-	if hasOwnJSON(t) {
+	if savable.HasOwnJSON(t) {
 		return reflect.Invalid
 	}
 	switch t.Kind() {
@@ -67,22 +69,46 @@ func shapeOf(t reflect.Type) (*shape, []string) {
 	s, mistakes := fieldsOf(t)
 	h := sha256.New()
 	for i := range s.fields {
-		fmt.Fprintf(h, "%q %s\n", s.fields[i].name, s.fields[i].typ)
+		fmt.Fprintf(h, "%q ", s.fields[i].name)
+		describe(h, s.fields[i].typ, nil)
 		s.fields[i].part = fieldPart(s.fields[i].name)
 	}
 	s.print = hex.EncodeToString(h.Sum(nil)[:12])
 	return s, mistakes
 }
 
+// describe writes down what a type is: its name, and what it is made of, because that may change and the name stay.
+func describe(w io.Writer, t reflect.Type, path []reflect.Type) {
+	fmt.Fprintf(w, "%s %s\n", t, t.Kind())
+	if slices.Contains(path, t) || savable.HasOwnJSON(t) {
+		return
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Map:
+		describe(w, t.Key(), path)
+		describe(w, t.Elem(), path)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		describe(w, t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("json") != "-" {
+				fmt.Fprintf(w, "%q %q ", f.Name, f.Tag.Get("json"))
+				describe(w, f.Type, path)
+			}
+		}
+	}
+}
+
 func fieldsOf(t reflect.Type) (*shape, []string) {
 	s := &shape{byName: make(map[string]int), plain: true}
 	var mistakes []string
-	if t.Kind() != reflect.Struct || hasOwnJSON(t) {
+	if t.Kind() != reflect.Struct || savable.HasOwnJSON(t) {
 		s.whole = true
 		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t), scalar: scalarKind(t)}}
 		s.byName[wholeField] = 0
 		s.plain = s.fields[0].plain
-		return s, unsavable(t, "the state", nil)
+		return s, savable.Mistakes(t, "the state")
 	}
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -108,21 +134,12 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 		s.plain = s.plain && f.plain
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, f)
-		mistakes = append(mistakes, unsavable(sf.Type, "state field "+sf.Name, nil)...)
+		mistakes = append(mistakes, savable.Mistakes(sf.Type, "state field "+sf.Name)...)
 	}
 	return s, mistakes
 }
 
-var (
-	marshalerType   = reflect.TypeFor[json.Marshaler]()
-	textMarshalType = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
-	timeType        = reflect.TypeFor[time.Time]()
-)
-
-func hasOwnJSON(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return t.Implements(marshalerType) || p.Implements(marshalerType) || t.Implements(textMarshalType) || p.Implements(textMarshalType)
-}
+var timeType = reflect.TypeFor[time.Time]()
 
 // isPlain reports whether copying a value copies everything in it.
 func isPlain(t reflect.Type) bool {
@@ -145,44 +162,6 @@ func isPlain(t reflect.Type) bool {
 		return true
 	}
 	return false
-}
-
-// unsavable lists what in a type JSON would refuse or silently lose.
-func unsavable(t reflect.Type, where string, path []reflect.Type) []string {
-	for _, outer := range path {
-		if outer == t {
-			return nil
-		}
-	}
-	if hasOwnJSON(t) {
-		return nil
-	}
-	path = append(path, t)
-	switch t.Kind() {
-	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
-		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
-	case reflect.Interface:
-		if t.NumMethod() > 0 {
-			return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
-		}
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return unsavable(t.Elem(), where, path)
-	case reflect.Struct:
-		var found []string
-		for i := range t.NumField() {
-			f := t.Field(i)
-			if f.Tag.Get("json") == "-" {
-				continue
-			}
-			if !f.IsExported() {
-				found = append(found, fmt.Sprintf("%s holds a %s, whose field %s is not exported and would be lost", where, t, f.Name))
-				continue
-			}
-			found = append(found, unsavable(f.Type, where+"."+f.Name, path)...)
-		}
-		return found
-	}
-	return nil
 }
 
 // of returns the field's value in the state that ptr points to.
@@ -265,7 +244,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 	case reflect.String:
 		text := value.String()
 		if !utf8.ValidString(text) {
-			return nil, errNotUTF8
+			return nil, savable.ErrNotUTF8
 		}
 		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/16), text), nil
 	case reflect.Bool:
@@ -273,7 +252,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 	case reflect.Int:
 		return strconv.AppendInt(nil, value.Int(), 10), nil
 	}
-	return encodeJSON(value.Addr().Interface())
+	return savable.Encode(value.Addr().Interface())
 }
 
 // decodeField reads one field. Numbers in untyped places stay as they were written.
@@ -296,66 +275,4 @@ func decodeField[S any](sh *shape, f *field, state *S, data []byte) (err error) 
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return dec.Decode(value.Addr().Interface())
-}
-
-var errNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
-
-// encodeJSON is json.Marshal without the HTML escapes, which would make every page of HTML six times as long, and with an
-// error where json.Marshal would quietly replace a byte.
-func encodeJSON(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	// encoding/json writes \ufffd, escaped, only for bytes that are not UTF-8: the character itself is written as it is.
-	for rest := data; ; {
-		i := bytes.Index(rest, []byte(`\ufffd`))
-		if i < 0 {
-			return data, nil
-		}
-		slashes := 0
-		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 && brokenText(reflect.ValueOf(v), 0) {
-			return nil, errNotUTF8
-		}
-		rest = rest[i+1:]
-	}
-}
-
-// brokenText looks for a string that is not UTF-8. It decides where the JSON alone does not: JSON that a value brings along
-// may have the same escape for good.
-func brokenText(v reflect.Value, depth int) bool {
-	if depth > maxCopyDepth {
-		return false
-	}
-	switch v.Kind() {
-	case reflect.String:
-		return !utf8.ValidString(v.String())
-	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && brokenText(v.Elem(), depth+1)
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if brokenText(v.Index(i), depth+1) {
-				return true
-			}
-		}
-	case reflect.Map:
-		for iter := v.MapRange(); iter.Next(); {
-			if brokenText(iter.Key(), depth+1) || brokenText(iter.Value(), depth+1) {
-				return true
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if brokenText(v.Field(i), depth+1) {
-				return true
-			}
-		}
-	}
-	return false
 }

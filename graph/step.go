@@ -226,7 +226,7 @@ func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
 		f.settle(r, status)
 	}
 	f.remove(v.Parts()...)
-	changes, open := f.sess.inside(f.placeOf(t))
+	changes, open := f.sess.inside(f.placeOf(t), v.RanGraphs())
 	f.stageLater(changes...)
 	f.withdraw(open)
 	return nil

@@ -11,30 +11,28 @@ import (
 const NoLimit time.Duration = -1
 
 // StopFunc asks the runs of a context to stop. They do when their current step is over. Nodes that have not returned after
-// the limit get their context cancelled, and are entered again when the run is resumed. The first call counts.
+// the limit get their context cancelled, and are entered again when the run is resumed. Called again, it can shorten the limit.
 type StopFunc func(limit time.Duration)
 
 type stopKey struct{}
 
 // WithStop returns a context for running graphs, and a function that stops what runs with it in good order: the call returns
 // an error that is [ErrStopped], and the run can be resumed. A node that does not heed its context is waited for; if it were
-// left behind, it would do its work a second time beside itself. Call the function in any case when the run is over, to free
-// what the context holds.
+// left behind, it would do its work a second time beside itself. Call the function with 0 in any case when the run is over, to
+// free what the context holds.
 func WithStop(parent context.Context) (context.Context, StopFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	requested := make(chan struct{})
 	var once sync.Once
 	stop := func(limit time.Duration) {
-		once.Do(func() {
-			close(requested)
-			switch {
-			case limit == 0:
-				cancel(ErrStopped)
-			case limit > 0:
-				timer := time.AfterFunc(limit, func() { cancel(ErrStopped) })
-				context.AfterFunc(parent, func() { timer.Stop() })
-			}
-		})
+		once.Do(func() { close(requested) })
+		switch {
+		case limit == 0:
+			cancel(ErrStopped)
+		case limit > 0:
+			timer := time.AfterFunc(limit, func() { cancel(ErrStopped) })
+			context.AfterFunc(ctx, func() { timer.Stop() })
+		}
 	}
 	return context.WithValue(ctx, stopKey{}, requested), stop
 }

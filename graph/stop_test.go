@@ -3,7 +3,9 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -137,5 +139,55 @@ func TestStop_AnOpenQuestionIsStillAnnounced(t *testing.T) {
 	_, err := h.flow.Run(ctx, notes{}, graph.WithStore(h.st), graph.WithRun(h.run))
 	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// The first Ctrl-C asks for a good end, the second for a quick one.
+func TestStop_ALaterCallCanShortenTheLimitAndNotLengthenIt(t *testing.T) {
+	for _, limits := range [][]time.Duration{{graph.NoLimit, 0}, {time.Hour, 0}, {time.Hour, time.Millisecond}, {0, time.Hour}, {0, graph.NoLimit}} {
+		var c counter
+		ctx, stop := graph.WithStop(t.Context())
+		h := newHarness(t, stoppable(&c, func(ctx context.Context) error {
+			for _, limit := range limits {
+				stop(limit)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		_, err := h.flow.Run(ctx, notes{}, graph.WithStore(h.st), graph.WithRun(h.run))
+		wantErr(t, err, graph.ErrStopped)
+	}
+}
+
+// registry is a context that knows how many want to be told of its end.
+type registry struct {
+	context.Context
+	waiting atomic.Int64
+}
+
+func (r *registry) AfterFunc(fn func()) (stop func() bool) {
+	r.waiting.Add(1)
+	unregister := context.AfterFunc(r.Context, fn)
+	return func() bool {
+		r.waiting.Add(-1)
+		return unregister()
+	}
+}
+
+// A server's context lives as long as the server: what each run leaves there is never freed.
+func TestStop_LeavesNothingWithTheParent(t *testing.T) {
+	for _, limits := range [][]time.Duration{{0}, {graph.NoLimit, 0}, {time.Hour, 0}, {time.Nanosecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			parent := &registry{Context: t.Context()}
+			ctx, stop := graph.WithStop(parent)
+			for _, limit := range limits {
+				stop(limit)
+			}
+			<-ctx.Done()
+			synctest.Wait()
+			if n := parent.waiting.Load(); n != 0 {
+				t.Errorf("%v: %d still wait for the parent's end", limits, n)
+			}
+		})
 	}
 }

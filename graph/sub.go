@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -36,7 +38,7 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 	if !ok {
 		return zero, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
 	}
-	if err := scope.Claim("graph"); err != nil {
+	if err := scope.ClaimGraph(); err != nil {
 		return zero, err
 	}
 	f, err := fl.frameAt(s, scope.At(), scope.FullAddress(), input)
@@ -58,7 +60,7 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 // its own, and is not worked on again once it is done. collect gets the results in the order of the items. items and
 // collect must go by their arguments alone.
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
-	n := &node[S]{name: name, fanOut: true}
+	n := &node[S]{name: name, fanOut: true, unsavable: savable.Mistakes(reflect.TypeFor[R](), fmt.Sprintf("a result of node %q", name))}
 	if items != nil && work != nil && collect != nil {
 		n.each = func(ctx context.Context, state S, parallel int) (S, error) {
 			results, err := each(ctx, parallel, items(state), work)

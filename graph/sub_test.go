@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -299,4 +300,39 @@ func TestEachFlow_EveryItemIsAGraph(t *testing.T) {
 		t.Fatalf("got %s, %v", got, err)
 	}
 	c.want(t, map[string]int{"prepare x": 1, "prepare y": 1, "prepare z": 1})
+}
+
+// Each item that finishes is asked whether it passed over a question: its own, not those of all the others.
+func TestSize_AFanOutOfWhichHalfWaitsCostsWhatItsItemsCost(t *testing.T) {
+	type list struct{ Items []int }
+	g := graph.New[list]("fan-out")
+	graph.Each(g, "each item of a long list", func(s list) []int { return s.Items }, func(ctx context.Context, item int) (string, error) {
+		if item%2 == 0 {
+			return question.Ask(ctx, "ok?")
+		}
+		return "done", nil
+	}, func(s list, _ []string) list { return s })
+	g.MaxParallel(1) // those that wait have asked when the others finish
+	g.Edge(graph.Start, "each item of a long list")
+	g.Edge("each item of a long list", graph.End)
+	cost := func(n int) uint64 {
+		h := newHarness(t, g)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := h.start(list{numbers(n)})
+		h.waits(err)
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	if few, many := cost(400), cost(3200); many > 12*few {
+		t.Errorf("8 times as many items cost %d allocations in the place of %d", many, few)
+	}
+}
+
+func numbers(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }

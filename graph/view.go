@@ -43,16 +43,47 @@ func (v *viewer) interrupt(r *visit.Record) *fermata.InterruptCtx {
 func (v *viewer) stored(r *visit.Record) (info any) {
 	if r.Kind == KindHold {
 		if place, err := fermata.ParseAddress(r.Visit); err == nil {
-			return v.root.heldState(v.session.loaded, "", place)
+			info = v.root.heldState(v.session.loaded, "", place)
 		}
-		return nil
+		if info == nil && v.session.loaded != nil {
+			info = v.session.loaded.heldFields(r.Visit)
+		}
+		return info
 	}
 	if r.Data != nil {
-		dec := json.NewDecoder(bytes.NewReader(r.Data))
-		dec.UseNumber()
-		_ = dec.Decode(&info)
+		info = decodeAny(r.Data)
 	}
 	return info
+}
+
+func decodeAny(data []byte) (value any) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	_ = dec.Decode(&value)
+	return value
+}
+
+// heldFields is the state that a hold shows, as JSON makes it, where the type of the state is not known: in a graph that the code of a
+// node runs by itself. Showing nothing would be worse: who edits nothing and hands it back has emptied the state.
+func (c *checkpoint) heldFields(place string) any {
+	outer, _ := cutPlace(place)
+	frame, task := c.at(outer).frame, c.at(place).task
+	if frame == nil || task == nil {
+		return nil
+	}
+	fields := make(map[string]any, len(frame.Fields))
+	for i := range frame.Fields {
+		sf := &frame.Fields[i]
+		if len(sf.Revs) == 0 {
+			return nil // corrupt: loading says so
+		}
+		rev := sf.at(task.At)
+		if rev.data == nil {
+			rev.data, _ = c.part((&field{part: fieldPart(sf.Name)}).partName(rev.clock, outer))
+		}
+		fields[sf.Name] = decodeAny(rev.data)
+	}
+	return fields
 }
 
 // around is the graph that a place is in: the address up to the node that holds the graph, or the outermost graph itself. text

@@ -22,7 +22,7 @@ var graphMutants = []mutant{
 		"./graph", "TestResume_UnknownStaleAndAnswered"},
 	{"I13", "answers are not checked before anything runs", "graph/session.go",
 		swap(`data, err = kind.Check(r.Data, answer)`, `_ = kind
-	data, err = encodeJSON(answer)`),
+	data, err = savable.Encode(answer)`),
 		"./graph", "TestI13_AnAnswerOfTheWrongType"},
 	{"I2", "answers are not durable before anything runs on them", "graph/session.go",
 		swap("err := s.flush(ctx)\n\tif errors.Is(err, ErrTakenOver) {", "var err error\n\tif errors.Is(err, ErrTakenOver) {"),

@@ -90,7 +90,7 @@ var rootMutants = []mutant{
 		swap(`if data, ok := scope.Recall(entryDone); ok {`, `if data, ok := scope.Recall(entryDone); ok && data == nil {`),
 		".", "TestDo"},
 	{"I5", "work that was told to wait ends all the same", "do.go",
-		swap(`if err := scope.Finish(); err != nil {`, `if err := scope.Finish(); err != nil && false {`),
+		swap(`if err := inside.Finish(); err != nil {`, `if err := inside.Finish(); err != nil && false {`),
 		"./graph", "TestI5_NoOneCanSwallow"},
 
 	{"I5", "a node that swallows its question is passed", "internal/visit/interrupt.go",

@@ -127,7 +127,7 @@ func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, 
 	if r.Status == Withdrawn {
 		r.Status, r.Data = Open, data
 	}
-	m.hand(r)
+	s.hand(r)
 	return nil, &Signal{Record: r, Info: info}, nil
 }
 
@@ -196,13 +196,23 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 		s.mem.remember(last)
 	}
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
-	s.mem.hand(last)
+	s.hand(last)
 	for _, sub := range subs {
-		if sub.Record.Parent == "" {
+		if sub.Record.Parent == "" || s.raised(sub.Record.Parent, n) { // one that was answered itself is followed by another
 			sub.Record.Parent = last.ID
 		}
 	}
 	return &Signal{Record: last, Info: info, Subs: subs}, nil
+}
+
+// raised reports whether it is the id of one of the first n interrupts without a kind at this place. It is called with the lock held.
+func (s *Scope) raised(id string, n int) bool {
+	for k := 1; k <= n; k++ {
+		if s.mem.records.Get(slot{s.Rel, order(k)}).ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // last returns the newest interrupt without a kind at this place, and how many there were. It is called with the lock held.

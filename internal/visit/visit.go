@@ -84,6 +84,7 @@ type memory struct {
 	handed  []*Record                  // interrupts that the code of this entry was told about
 	skipped map[string]bool            // places that this entry did not go into
 	bad     []*BadAnswer
+	graphs  bool // the code of this entry runs graphs
 }
 
 // slot is where a record or an entry-long claim lives.
@@ -184,7 +185,11 @@ type Scope struct {
 
 // work is a piece of work that is done once, and what was written down in the course of it: when the work is done, its result
 // stands for all of that.
-type work struct{ parts []string }
+type work struct {
+	parts []string
+	outer *work   // the work that it is part of
+	told  *Record // an interrupt that its code, in this entry, was told to wait for
+}
 
 type contextKey struct{}
 
@@ -231,7 +236,7 @@ func (s *Scope) Child(segment string) *Scope {
 // Inside is the scope for the course of the work at this place. What is recorded there is forgotten when the result is
 // recorded with [Scope.Done].
 func (s *Scope) Inside() *Scope {
-	return &Scope{Visit: s.Visit, Rel: s.Rel, work: new(work)}
+	return &Scope{Visit: s.Visit, Rel: s.Rel, work: &work{outer: s.work}}
 }
 
 // Done records the result of the work that was done inside, and then forgets its course: never the other way round, or a crash
@@ -283,6 +288,20 @@ func (s *Scope) Claim(what string) error {
 	}
 	return nil
 }
+
+// ClaimGraph is Claim for a graph that the code at this place runs.
+func (s *Scope) ClaimGraph() error {
+	if err := s.Claim("graph"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mem.graphs = true
+	return nil
+}
+
+// RanGraphs reports whether the code of this entry ran graphs. It is for after End.
+func (v *Visit) RanGraphs() bool { return v.mem != nil && v.mem.graphs }
 
 func (m *memory) count(what slot) int {
 	times := m.entered.At(what)
@@ -419,26 +438,31 @@ func (s *Scope) Skip() {
 	m.skipped[s.Rel] = true
 }
 
-// Hand notes that the code of this visit is told to wait: it has to pass that on.
-func (v *Visit) Hand(signals ...*Signal) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, s := range signals {
-		v.memory().hand(s.Record)
+// Hand notes that the code at this place is told to wait: it has to pass that on.
+func (s *Scope) Hand(signals ...*Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, signal := range signals {
+		s.hand(signal.Record)
 	}
 }
 
-func (m *memory) hand(r *Record) { m.handed = append(m.handed, r) }
+// hand is called with the lock held. Each piece of work keeps what it was told itself: looking through what everybody was told would
+// make a list of a thousand items that wait a million looks.
+func (s *Scope) hand(r *Record) {
+	m := s.memory()
+	m.handed = append(m.handed, r)
+	for w := s.work; w != nil; w = w.outer {
+		w.told = r
+	}
+}
 
-// Finish returns an error if the work at this place was told to wait and ends all the same.
+// Finish returns an error if the work whose inside this is was told to wait and ends all the same.
 func (s *Scope) Finish() error {
-	at := s.At()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.mem.handed {
-		if Below(r.Place(), at) {
-			return swallowed(r)
-		}
+	if s.work.told != nil {
+		return swallowed(s.work.told)
 	}
 	return nil
 }

@@ -1,0 +1,86 @@
+package fermata_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+)
+
+type page struct {
+	Text string
+	size int
+}
+
+type stampedPage struct {
+	time.Time
+	Text string
+}
+
+// What a node gets from Do must not depend on whether it is its first entry: a part of a result that is there the first time and
+// not after an answer is found by nobody's tests.
+func TestDo_AResultThatWouldComeBackAsAnotherIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(ctx context.Context, done *calls) error
+		want string
+		done int
+	}{
+		"a field that is not exported": {doing(page{"a", 1}), "size is not exported", 0},
+		"an interface":                 {doing[error](nil), "use a concrete type", 0},
+		"JSON of what it embeds":       {doing([]stampedPage{{Text: "a"}}), "Text would be lost", 0},
+		"text that is not UTF-8":       {doing("a\xff"), "not valid UTF-8", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var done calls
+			r := newRun(t, func(ctx context.Context) (string, error) { return "", test.do(ctx, &done) })
+			_, err := r.start()
+			refused, ok := errors.AsType[*fermata.EncodeError](err)
+			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.What, "do:work") {
+				t.Errorf("got %v", err)
+			}
+			if done.n != test.done {
+				t.Errorf("it was done %d times, want %d", done.n, test.done)
+			}
+		})
+	}
+}
+
+func doing[T any](result T) func(context.Context, *calls) error {
+	return func(ctx context.Context, done *calls) error {
+		_, err := fermata.Do(ctx, "work", func(context.Context) (T, error) {
+			done.add()
+			return result, nil
+		})
+		return err
+	}
+}
+
+func TestI4_AnEffectWhoseReceiptWouldBeLostIsNotDone(t *testing.T) {
+	var done calls
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		ok, err := fermata.Approve(ctx, fermata.Action[string]{Name: "print", Args: "a"})
+		if err != nil {
+			return "", err
+		}
+		_, err = fermata.Effect(ctx, ok, func(context.Context, string, string) (page, error) { done.add(); return page{"a", 1}, nil })
+		return "", err
+	})
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok || done.n != 0 {
+		t.Errorf("done %d times, %v", done.n, err)
+	}
+}
+
+func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return "", fermata.StatefulInterrupt(ctx, "ok?", &page{"a", 1})
+	})
+	_, err := r.start()
+	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+}

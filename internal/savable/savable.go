@@ -1,0 +1,170 @@
+// Package savable says what JSON can keep: of which types a value comes back as it was, and which values do not.
+package savable
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/safely"
+)
+
+var (
+	marshalerType   = reflect.TypeFor[json.Marshaler]()
+	textMarshalType = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+)
+
+// HasOwnJSON reports whether a type, or a pointer to it, says itself what its JSON is.
+func HasOwnJSON(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Implements(marshalerType) || p.Implements(marshalerType) || t.Implements(textMarshalType) || p.Implements(textMarshalType)
+}
+
+// Mistakes lists what in a type JSON would refuse or silently lose. where names the value in the messages.
+func Mistakes(t reflect.Type, where string) []string { return mistakes(t, where, nil) }
+
+func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
+	for _, outer := range path {
+		if outer == t {
+			return nil
+		}
+	}
+	if HasOwnJSON(t) {
+		if embedded, lost := borrowedJSON(t); lost != "" {
+			return []string{fmt.Sprintf("%s holds a %s, whose JSON is that of the %s it embeds; its field %s would be lost: give the embedded field a name", where, t, embedded, lost)}
+		}
+		return nil
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
+		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return mistakes(t.Elem(), where, path)
+	case reflect.Struct:
+		var found []string
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Tag.Get("json") == "-" {
+				continue
+			}
+			if !f.IsExported() {
+				found = append(found, fmt.Sprintf("%s holds a %s, whose field %s is not exported and would be lost", where, t, f.Name))
+				continue
+			}
+			found = append(found, mistakes(f.Type, where+"."+f.Name, path)...)
+		}
+		return found
+	}
+	return nil
+}
+
+// borrowedJSON looks at a struct that has JSON methods: whether it has them from a type that it embeds, so that nothing else in it
+// is part of its JSON. lost is a field that is not. Reflection does not tell whose method it is, but its JSON does.
+func borrowedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, ""
+	}
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Anonymous && HasOwnJSON(f.Type):
+			embedded = f.Type
+		case f.Tag.Get("json") != "-":
+			lost = f.Name
+		}
+	}
+	if embedded == nil {
+		return nil, ""
+	}
+	if zero := zeroJSON(t); zero == nil || !bytes.Equal(zero, zeroJSON(embedded)) {
+		return nil, ""
+	}
+	return embedded, lost
+}
+
+// zeroJSON is the JSON of a type's zero value; nil if it has none.
+func zeroJSON(t reflect.Type) (data []byte) {
+	var err error
+	defer safely.Recover(&err)
+	data, err = json.Marshal(reflect.New(t).Interface())
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// ErrNotUTF8 is the error of a value that has a text with bytes which are none.
+var ErrNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
+
+// Encode is json.Marshal without the HTML escapes, which would make every page of HTML six times as long, and with an
+// error where json.Marshal would quietly replace a byte.
+func Encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	// encoding/json writes \ufffd, escaped, only for bytes that are not UTF-8: the character itself is written as it is.
+	for rest := data; ; {
+		i := bytes.Index(rest, []byte(`\ufffd`))
+		if i < 0 {
+			return data, nil
+		}
+		slashes := 0
+		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 && brokenText(reflect.ValueOf(v), 0) {
+			return nil, ErrNotUTF8
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// maxDepth is far beyond any value that JSON could hold.
+const maxDepth = 1000
+
+// brokenText looks for a string that is not UTF-8. It decides where the JSON alone does not: JSON that a value brings along
+// may have the same escape for good.
+func brokenText(v reflect.Value, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return !utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && brokenText(v.Elem(), depth+1)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if brokenText(v.Index(i), depth+1) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for iter := v.MapRange(); iter.Next(); {
+			if brokenText(iter.Key(), depth+1) || brokenText(iter.Value(), depth+1) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if brokenText(v.Field(i), depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -237,7 +237,7 @@ func checkJSON(what string, data json.RawMessage, limit int) error {
 	if len(data) > limit {
 		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
 	}
-	if err := strictjson.Check(data); err != nil {
+	if err := strictjson.CheckValue(data); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
 	}
 	return nil

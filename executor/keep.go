@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,29 +20,46 @@ const retainAtOnce = 100
 
 // retain forgets runs that were kept long enough after they were over. A run that waits is never among them, however long it does.
 func (e *Executor) retain() {
+	var guard clockGuard
 	for !e.closing() {
-		forgotten, err := e.forgetOld(e.life)
+		now, err := e.store.Now(e.life)
+		if err == nil && guard.trusts(now, time.Now()) { // what is forgotten because a clock has jumped does not come back
+			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
+		}
 		if err != nil && e.life.Err() == nil {
 			e.config.Log.Error("forgetting old runs", "err", err)
 		}
-		if forgotten < retainAtOnce {
-			e.idle(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
-		}
+		e.rests(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
 	}
 }
 
-func (e *Executor) forgetOld(ctx context.Context) (int, error) {
-	now, err := e.store.Now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	old, err := e.store.Finished(ctx, now.Add(-e.config.Retention), retainAtOnce)
-	for i, run := range old {
-		if err := e.forget(ctx, run); err != nil {
-			return i, err
+// forgetOld forgets what was over before a time. What cannot be forgotten stays, and holds up nothing else.
+func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
+	var first error
+	left := 0
+	for from := (time.Time{}); !e.closing(); {
+		old, err := e.store.Finished(ctx, from, before, retainAtOnce)
+		if err != nil {
+			return err
 		}
+		for _, run := range old {
+			if err := e.forget(ctx, run); err != nil {
+				first, left = cmp.Or(first, err), left+1
+			}
+		}
+		if len(old) < retainAtOnce {
+			break
+		}
+		last := old[len(old)-1].Updated
+		if !last.After(from) {
+			last = from.Add(time.Microsecond) // all of them were over at the same time, and stay
+		}
+		from = last
 	}
-	return len(old), err
+	if first != nil {
+		return fmt.Errorf("%d are left; the first: %w", left, first)
+	}
+	return nil
 }
 
 // forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays.

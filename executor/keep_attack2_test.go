@@ -2,7 +2,11 @@ package executor_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -103,4 +107,51 @@ func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
 	if e.AtHand("acme", asked.Run) {
 		t.Error("its salt is still there")
 	}
+}
+
+// A run whose provider is gone, or cannot be reached, was the first to be forgotten, every time, and everything behind it stayed for ever.
+func TestKeep_WhatCannotBeForgottenHoldsUpNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := memory.NewRuns(nil)
+		gone := executorOf(t, runs, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
+		for i := range 250 { // more than a page, and all in one moment
+			start := scriptedStart()
+			start.StateKey = fmt.Sprint("x-", i)
+			completed(t, mustRun(t, gone, start))
+		}
+		time.Sleep(time.Second)
+		e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Poll, c.Retention = time.Minute, time.Hour })
+		startSpy(t, e, "over")
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("what was over: %v", err)
+		}
+		if _, err := runs.Get(t.Context(), "acme", "x-0"); err != nil {
+			t.Errorf("what another provider may know more of: %v", err)
+		}
+	})
+}
+
+// The clock of a server jumps a year ahead, and back. What was forgotten by it would not come back.
+func TestKeep_AClockThatJumpsForgetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		runs := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+		e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Poll, c.Retention = time.Minute, 30*24*time.Hour })
+		startSpy(t, e, "over")
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(10 * time.Minute)
+		ahead.Store(int64(365 * 24 * time.Hour))
+		time.Sleep(30 * time.Minute)
+		ahead.Store(0)
+		time.Sleep(30 * time.Minute)
+		known(t, runs, "over")
+		time.Sleep(31 * 24 * time.Hour)
+		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("when its time has come: %v", err)
+		}
+	})
 }

@@ -3,10 +3,8 @@ package executor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
@@ -152,81 +150,3 @@ func (e *Executor) erasePapers(ctx context.Context, account string, kind store.P
 
 // nothing is the facts of a paper that was erased.
 const nothing = "{}"
-
-// exported is everything that is known of a run, in the clear.
-type exported struct {
-	store.History
-	Input      json.RawMessage            `json:",omitempty"`
-	Outcome    json.RawMessage            `json:",omitempty"`
-	Questions  map[string]json.RawMessage `json:",omitempty"` // by interrupt
-	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
-	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
-	Checkpoint map[string][]byte          `json:",omitempty"` // by part
-}
-
-// Export writes everything that is known of an account, a run a line, as JSON in the clear. It returns how many runs there were.
-func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
-	out := json.NewEncoder(w)
-	count := 0
-	var before store.RunPlace
-	for {
-		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
-		if err != nil || len(runs) == 0 {
-			return count, err
-		}
-		for _, run := range runs {
-			line, err := e.export(ctx, run)
-			if isNotFound(err) {
-				continue // forgotten meanwhile
-			}
-			if err == nil {
-				err = out.Encode(line)
-			}
-			if err != nil {
-				return count, err
-			}
-			count++
-		}
-		last := runs[len(runs)-1]
-		before = store.RunPlace{Created: last.Created, ID: last.ID}
-	}
-}
-
-// export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
-func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
-	history, err := e.store.History(ctx, run.Account, run.ID)
-	if err != nil {
-		return nil, err
-	}
-	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
-	var errs []error
-	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
-		data, err := e.open(run.Account, what, id, *sealed)
-		errs = append(errs, err)
-		*sealed = nil
-		return data
-	}
-	x.Run.Ref = nil // the provider's own affair
-	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
-	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
-	for n := range x.Interrupts {
-		i := &x.Interrupts[n]
-		x.Questions[i.ID] = open(store.SealedData, i.ID, &i.Data)
-		x.Answers[i.ID] = open(store.SealedAnswer, i.ID, &i.Answer)
-	}
-	for n := range x.Effects {
-		f := &x.Effects[n]
-		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Number)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
-	}
-	for n := range x.Resumes {
-		x.Resumes[n].Receipt.Outcome = nil // as the run's
-	}
-	state := e.stateOf()
-	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
-	if err == nil {
-		x.Checkpoint = checkpoint.Parts
-	} else if !isNotFound(err) {
-		errs = append(errs, err)
-	}
-	return x, errors.Join(errs...)
-}

@@ -1,9 +1,12 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -152,6 +155,42 @@ func TestKeep_AClockThatJumpsForgetsNothing(t *testing.T) {
 		time.Sleep(31 * 24 * time.Hour)
 		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("when its time has come: %v", err)
+		}
+	})
+}
+
+// What people said of a run was exported as it is sealed, and nobody could read it; what an account had remembered and counted was not in it.
+func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var paid atomic.Int64
+		e := executorOf(t, s, payer(t, &paid, "pay"), func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
+			c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
+		})
+		asked := waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
+		id := asked.Interrupts[0].ID
+		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: desk.From{Actor: desk.Person("ann", "")}, Text: "what a price"}); err != nil {
+			t.Fatal(err)
+		}
+		completed(t, mustRun(t, e, word("ann", "p-1", "r", id, yes)))
+		if _, err := e.Remember(t.Context(), "acme", id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if n, err := e.Export(t.Context(), "acme", &out); err != nil || n != 1 {
+			t.Fatalf("%d exported, %v", n, err)
+		}
+		for _, want := range []string{`what a price`, `"requester":"req"`, `"Kind":"grant"`, `"Kind":"counter"`, `"Kind":"vote"`} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("there is no %s in %s", want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), `"salt"`) {
+			t.Error("I7: the salt of the run is in it")
+		}
+		out.Reset()
+		if _, err := e.Export(t.Context(), "other", &out); err != nil || out.Len() != 0 {
+			t.Errorf("I8: another account has %s, %v", out.String(), err)
 		}
 	})
 }

@@ -79,24 +79,44 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 }
 
 // Erase ends all runs of an account and deletes everything that is known of them, and what the account had remembered and counted. It returns how
-// many runs there were, also after an error; it may be called again then. The audit log stays.
+// many runs there were, also after an error; it may be called again then. A run that cannot be deleted holds up nothing else. The audit log stays.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 	count := 0
 	for {
-		runs, err := e.store.List(ctx, account, store.Filter{})
+		erased, err := e.eraseRuns(ctx, account)
+		count += erased
+		if err != nil || erased == 0 { // or others began meanwhile
+			return count, errors.Join(err, e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
+		}
+	}
+}
+
+// eraseRuns erases the runs that an account has now, as far as it can.
+func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, err error) {
+	var first error
+	left := 0
+	for filter := (store.Filter{}); ; {
+		runs, err := e.store.List(ctx, account, filter)
 		if err != nil {
 			return count, err
 		}
 		if len(runs) == 0 {
-			return count, errors.Join(e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
+			break
 		}
 		for _, run := range runs {
 			if err := e.erase(ctx, run); err != nil {
-				return count, err
+				first, left = cmp.Or(first, err), left+1
+				continue
 			}
 			count++
 		}
+		last := runs[len(runs)-1]
+		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
 	}
+	if first != nil {
+		err = fmt.Errorf("executor: %d runs are left; the first: %w", left, first)
+	}
+	return count, err
 }
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {

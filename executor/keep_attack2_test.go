@@ -194,3 +194,24 @@ func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
 		}
 	})
 }
+
+// The newest run could not be deleted, because its provider is gone, and everything else of the account stayed with it.
+func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := executorOf(t, s, spy(t), nil)
+		for i := range 3 {
+			startSpy(t, e, fmt.Sprint("spy-", i))
+		}
+		gone := executorOf(t, s, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
+		completed(t, mustRun(t, gone, scriptedStart()))
+		if n, err := e.Erase(t.Context(), "acme"); n != 3 || !errors.Is(err, executor.ErrUnknownGraph) {
+			t.Errorf("%d erased, %v", n, err)
+		}
+		if left, err := s.List(t.Context(), "acme", store.Filter{}); err != nil || len(left) != 1 || left[0].StateKey != "x-1" {
+			t.Errorf("left are %+v, %v", left, err)
+		}
+		if n, err := gone.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Errorf("where the provider is: %d, %v", n, err)
+		}
+	})
+}

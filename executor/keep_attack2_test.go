@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -212,6 +213,63 @@ func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
 		}
 		if n, err := gone.Erase(t.Context(), "acme"); n != 1 || err != nil {
 			t.Errorf("where the provider is: %d, %v", n, err)
+		}
+	})
+}
+
+// hesitant is a store in which a run is forgotten at the very moment when somebody wants to write something of it.
+type hesitant struct {
+	store.Store
+	once  sync.Once
+	erase func()
+}
+
+func (h *hesitant) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if len(beside.NewRuns()) > 0 {
+		h.once.Do(h.erase)
+	}
+	return h.Store.Amend(ctx, account, beside)
+}
+
+func (h *hesitant) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	h.once.Do(h.erase)
+	return h.Store.Decide(ctx, d)
+}
+
+// Whoever looked at a run before it was forgotten, and wrote after it, left papers and resume ids that nobody would ever have deleted: of every account that
+// was erased while people were at work.
+func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		for name, says := range map[string]func(e *executor.Executor, id string) error{
+			"a decision": func(e *executor.Executor, id string) error {
+				_, err := e.Run(t.Context(), word("ann", "drop-1", "r1", id, yes))
+				return err
+			},
+			"a word on what is over": func(e *executor.Executor, _ string) error {
+				_, err := e.Run(t.Context(), word("ann", "drop-1", "r2", "int_unknown", yes))
+				return err
+			},
+		} {
+			late := &hesitant{Store: s}
+			d := new(dropper)
+			e := d.executor(t, late, nil)
+			id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+			late.erase = func() {
+				if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+					t.Error(n, err)
+				}
+			}
+			if err := says(e, id); err == nil || d.dropped.Load() != 0 {
+				t.Errorf("%s: %v, dropped %d times", name, err, d.dropped.Load())
+			}
+			for _, kind := range []store.PaperKind{"run", "vote", "notice", "resume", "back", store.RequestPaper} {
+				if left := papersOf(t, s, "acme", kind); len(left) != 0 {
+					t.Errorf("%s: %d papers of the kind %s are left", name, len(left), kind)
+				}
+			}
+			if size, err := s.Size(t.Context()); err != nil || size.Rows["resumes"] != 0 {
+				t.Errorf("%s: %d resumes are left, %v", name, size.Rows["resumes"], err)
+			}
 		}
 	})
 }

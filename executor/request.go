@@ -179,6 +179,8 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return e.restsAt(ctx, run)
 	case errors.Is(err, store.ErrReused):
 		return nil, ErrReused
+	case isNotFound(err): // it was forgotten while somebody made up their mind
+		return nil, fmt.Errorf("%w: %q", ErrUnknownRun, run.StateKey)
 	case err != nil:
 		return nil, err
 	case receipt.Result != store.Accepted:

@@ -115,6 +115,18 @@ func testForget(t *testing.T, h *house) {
 		t.Errorf("finished are %+v, %v", list, err)
 	}
 
+	// Whoever looked at it before leaves nothing behind that nobody would ever forget.
+	h.gets(approve("r", "late", "r-1"), store.Unknown)
+	h.wants(second(h.store.Resumed(h.ctx(), "acme", "ann", "late")), store.ErrNotFound)
+	late := store.PaperChange{Kind: "vote", ID: "late", Run: "r"}
+	h.wants(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "g"}, late}}), store.ErrNotFound)
+	for _, name := range []struct {
+		kind store.PaperKind
+		id   string
+	}{{"vote", "late"}, {"grant", "g"}} {
+		h.wants(second(h.store.Paper(h.ctx(), "acme", name.kind, name.id)), store.ErrNotFound)
+	}
+
 	h.life("r") // everything that it used can be used again
 	if run, err := h.store.Get(h.ctx(), "acme", "key-r"); err != nil || run.Generation != 1 {
 		t.Errorf("the next is %+v, %v", run, err)

@@ -140,17 +140,25 @@ func UnmarshalOutcome(data []byte) (Outcome, error) {
 
 func decodeOutcome[T Outcome](data []byte) (T, error) {
 	var outcome T
-	members := make(map[string]json.RawMessage)
-	if err := strictjson.Decode(data, &members); err != nil {
-		return outcome, err
-	}
-	delete(members, "status")
-	if _, waits := any(outcome).(NeedsInput); waits {
-		delete(members, "interrupt") // it repeats the first
-	}
-	rest, err := json.Marshal(members)
+	members, err := strictjson.Members(data)
 	if err != nil {
 		return outcome, err
 	}
-	return outcome, strictjson.Decode(rest, &outcome)
+	delete(members, "status")
+	var output json.RawMessage
+	switch any(outcome).(type) {
+	case NeedsInput:
+		delete(members, "interrupt") // it repeats the first
+	case Completed:
+		output = members["output"]
+		delete(members, "output")
+	}
+	rest, err := json.Marshal(members)
+	if err == nil {
+		err = strictjson.Decode(rest, &outcome)
+	}
+	if done, ok := any(&outcome).(*Completed); ok {
+		done.Output = output // what a run came to is no question that somebody could misread: any JSON will do
+	}
+	return outcome, err
 }

@@ -3,6 +3,7 @@ package fermata_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -59,9 +60,26 @@ func TestOutcome_RefusesWhatBelongsToAnotherStatus(t *testing.T) {
 		"no status":                       `{"runId":"r"}`,
 		"a status in another case":        `{"status":"completed","Status":"error","runId":"r"}`,
 		"two values":                      `{"status":"completed","runId":"r"} {}`,
+		"a run twice":                     `{"status":"completed","runId":"r","runId":"s"}`,
+		"a run in another case":           `{"status":"completed","runID":"r"}`,
+		"a question of two meanings":      `{"status":"needs_input","runId":"r","stateKey":"s","interrupts":[{"id":"i","kind":"k","data":{"a":1,"a":2}}]}`,
 	} {
 		if got, err := fermata.UnmarshalOutcome([]byte(text)); err == nil {
 			t.Errorf("%s was taken for %#v", name, got)
+		}
+	}
+}
+
+// An outcome that was written could not be read when a map in it had two keys that differ in case only, or a number that is too large for a float.
+func TestOutcome_IsReadWhateverARunCameTo(t *testing.T) {
+	for _, output := range []string{`{"ETag":"1","etag":"2"}`, `{"n":1e400}`, strings.Repeat("[", 150) + strings.Repeat("]", 150), `null`} {
+		data, err := json.Marshal(fermata.Completed{Run: "r", Output: json.RawMessage(output), FinishReason: "stop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := fermata.UnmarshalOutcome(data)
+		if done, ok := back.(fermata.Completed); err != nil || !ok || string(done.Output) != output || done.Run != "r" || done.FinishReason != "stop" {
+			t.Errorf("%.30s came back as %+v, %v", output, back, err)
 		}
 	}
 }

@@ -129,7 +129,13 @@ func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string)
 	}
 	var open []string
 	for _, i := range asked {
-		if i.State == store.Pending && i.ID != but {
+		if i.State != store.Pending {
+			continue
+		}
+		if err := e.tellWithdrawn(c, i.ID, why); err != nil {
+			return err
+		}
+		if i.ID != but {
 			open = append(open, i.ID)
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -72,14 +74,8 @@ func (e *Executor) ask(
 	}
 	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
 	for _, q := range questions {
-		if len(q.ID) > MaxName {
-			return failed(run, "bad_question", fmt.Sprintf("the question at %s has an id of %d bytes; %d are allowed", q.Address, len(q.ID), MaxName)), nil
-		}
-		if questionID(q.ID) != q.ID {
-			return failed(run, "bad_question", fmt.Sprintf("the question at %s has an id that is reserved", q.Address)), nil
-		}
-		if len(q.Data) > fermata.MaxData {
-			return failed(run, "question_too_large", fmt.Sprintf("what %s shows has %d bytes; %d are allowed", q.Address, len(q.Data), fermata.MaxData)), nil
+		if code, problem := plain(&q); code != "" {
+			return failed(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), nil
 		}
 		q.ID = visible(q, before, rest.Applied)
 		if again {
@@ -97,7 +93,7 @@ func (e *Executor) ask(
 				return failed(run, "denied", denied.Error()), nil
 			}
 			if errors.Is(err, desk.ErrInvalid) {
-				return failed(run, "bad_question", fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
+				return failed(run, badQuestion, fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
 			}
 			if err != nil {
 				return nil, err
@@ -108,6 +104,36 @@ func (e *Executor) ask(
 	}
 	return waiting, nil
 }
+
+// plain gives what is shown its one spelling, as everybody reads it later: when it is asked again, it is the same question. It returns what is wrong
+// with a question that cannot be shown.
+func plain(q *provider.Question) (code, problem string) {
+	switch {
+	case len(q.ID) > MaxName || !utf8.ValidString(q.ID):
+		return badQuestion, fmt.Sprintf("its id is not a text of %d bytes at most", MaxName)
+	case questionID(q.ID) != q.ID:
+		return badQuestion, "its id is reserved"
+	case len(q.Kind) > MaxName || !utf8.ValidString(q.Kind):
+		return badQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", MaxName)
+	case len(q.Data) > fermata.MaxData:
+		return "question_too_large", fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxData)
+	case q.AnswerSchema != nil && strictjson.CheckValue(q.AnswerSchema) != nil:
+		return badQuestion, "the schema of its answer is not JSON with one meaning"
+	case q.Data == nil:
+		return "", ""
+	case strictjson.CheckValue(q.Data) != nil:
+		return badQuestion, "what it shows is not JSON with one meaning" // without saying what: it may be secret
+	}
+	data, err := json.Marshal(q.Data)
+	if err != nil {
+		return badQuestion, "what it shows is not JSON"
+	}
+	q.Data = data
+	return "", ""
+}
+
+// badQuestion is the code of a run that asks what nobody can be shown.
+const badQuestion = "bad_question"
 
 // unused is the id under which a question can be asked again: the one that it has, if it was withdrawn and is still the same question; a new
 // one, if that was answered, or was another question.

@@ -15,13 +15,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// backPaper is what somebody has asked a run, until the run was told.
+// backPaper is what somebody has asked a run, or that it was ended, until the run was told.
 const backPaper store.PaperKind = "back"
 
 const (
 	explainTimeout = 2 * time.Minute  // how long a run may think about it
 	explainLease   = 3 * time.Minute  // after which another process asks it
 	explainTries   = 8                // how often it is asked
+	withdrawnTries = 10               // how often it is told that it was ended
 	explainPause   = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
 	explainAtOnce  = 32               // how many questions a process has runs think about at the same time
 )
@@ -33,7 +34,17 @@ var theRun = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.Agent}, Via
 type backFacts struct {
 	delivery
 	Request string `json:"request"`
-	Number  int    `json:"number"`
+	Number  int    `json:"number,omitempty"`
+	// Why is set, in the place of the number, if the request was withdrawn because the run was ended.
+	Why string `json:"why,omitempty"`
+}
+
+// most is how often it is tried.
+func (f backFacts) most() int {
+	if f.Why != "" {
+		return withdrawnTries
+	}
+	return explainTries
 }
 
 // askBack puts what people ask a run with a change of a request into the outbox, if the run can hear it. Whoever it runs for was told, too, and
@@ -101,7 +112,12 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(e.life, explainTimeout)
 	defer cancel()
-	err := e.answerBack(ctx, paper.Account, back)
+	var err error
+	if back.Why != "" {
+		err = e.tellGone(ctx, paper, back)
+	} else {
+		err = e.answerBack(ctx, paper.Account, back)
+	}
 	var next time.Time // never again
 	switch {
 	case err == nil:
@@ -109,11 +125,11 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 	case e.life.Err() != nil:
 		next = now // this process stops, and another one asks
 	default:
-		if back.Result = failedToTell; back.Tries < explainTries && !errors.Is(err, provider.ErrGiveUp) {
+		if back.Result = failedToTell; back.Tries < back.most() && !errors.Is(err, provider.ErrGiveUp) {
 			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
 		// What went wrong may hold what the run works on, so it is not repeated.
-		e.config.Log.Warn("a run did not answer what it was asked", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())
+		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()

@@ -51,7 +51,7 @@ func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
 	return ctx.Err() == nil && e.life.Err() == nil
 }
 
-// Answered is a question that was answered, or not in time.
+// Answered is a question that was answered, or not in time, or that the run does not ask any more.
 type Answered struct {
 	Run       string          `json:"runId"`
 	StateKey  string          `json:"stateKey"`
@@ -59,12 +59,13 @@ type Answered struct {
 	Interrupt string          `json:"interrupt"`
 	Kind      string          `json:"kind"`
 	Expired   bool            `json:"expired,omitempty"`
+	Withdrawn bool            `json:"withdrawn,omitempty"`
 	Answer    json.RawMessage `json:"answer,omitempty"`
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at"`
 }
 
-// Answers returns what was answered in an account behind a cursor, in order and each once, and the cursor for the next call; "" is the
+// Answers returns what was answered in an account behind a cursor, and what will not be, in order and each once, and the cursor for the next call; "" is the
 // beginning. It is for agents that rather ask than be called. A page may be empty although there is more: it is over when the cursor stays.
 func (e *Executor) Answers(ctx context.Context, account, after string, limit int) ([]Answered, string, error) {
 	events, next, err := e.store.Feed(ctx, account, after, limit)
@@ -73,7 +74,7 @@ func (e *Executor) Answers(ctx context.Context, account, after string, limit int
 	}
 	var list []Answered
 	for _, event := range events {
-		if event.Kind != store.EventDecided && event.Kind != store.EventExpired {
+		if event.Kind != store.EventDecided && event.Kind != store.EventExpired && event.Kind != store.EventWithdrawn {
 			continue
 		}
 		answered, known, err := e.answered(ctx, event)
@@ -100,6 +101,11 @@ func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, b
 	for _, i := range history.Interrupts {
 		if i.ID != event.Interrupt || i.Source == store.Policy {
 			continue
+		}
+		if event.Kind == store.EventWithdrawn {
+			return Answered{
+				Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind, Withdrawn: true, At: event.At,
+			}, i.State == store.Withdrawn, nil // or it was asked again since
 		}
 		answer, err := e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
 		return Answered{

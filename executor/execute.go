@@ -278,7 +278,7 @@ func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came p
 		return failed(run, r.Code, r.Message), nil
 	case provider.Waiting:
 		if len(r.Questions) == 0 {
-			return failed(run, "bad_question", "the run waits, and nobody knows for what"), nil
+			return failed(run, badQuestion, "the run waits, and nobody knows for what"), nil
 		}
 		if err := e.tellTime(ctx, c); err != nil {
 			return nil, err

@@ -1,11 +1,10 @@
 package executor
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
@@ -19,29 +18,46 @@ const retainAtOnce = 100
 
 // retain forgets runs that were kept long enough after they were over. A run that waits is never among them, however long it does.
 func (e *Executor) retain() {
+	var guard clockGuard
 	for !e.closing() {
-		forgotten, err := e.forgetOld(e.life)
+		now, err := e.store.Now(e.life)
+		if err == nil && guard.trusts(now, time.Now()) { // what is forgotten because a clock has jumped does not come back
+			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
+		}
 		if err != nil && e.life.Err() == nil {
 			e.config.Log.Error("forgetting old runs", "err", err)
 		}
-		if forgotten < retainAtOnce {
-			e.idle(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
-		}
+		e.rests(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
 	}
 }
 
-func (e *Executor) forgetOld(ctx context.Context) (int, error) {
-	now, err := e.store.Now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	old, err := e.store.Finished(ctx, now.Add(-e.config.Retention), retainAtOnce)
-	for i, run := range old {
-		if err := e.forget(ctx, run); err != nil {
-			return i, err
+// forgetOld forgets what was over before a time. What cannot be forgotten stays, and holds up nothing else.
+func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
+	var first error
+	left := 0
+	for from := (time.Time{}); !e.closing(); {
+		old, err := e.store.Finished(ctx, from, before, retainAtOnce)
+		if err != nil {
+			return err
 		}
+		for _, run := range old {
+			if err := e.forget(ctx, run); err != nil {
+				first, left = cmp.Or(first, err), left+1
+			}
+		}
+		if len(old) < retainAtOnce {
+			break
+		}
+		last := old[len(old)-1].Updated
+		if !last.After(from) {
+			last = from.Add(time.Microsecond) // all of them were over at the same time, and stay
+		}
+		from = last
 	}
-	return len(old), err
+	if first != nil {
+		return fmt.Errorf("%d are left; the first: %w", left, first)
+	}
+	return nil
 }
 
 // forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays.
@@ -63,24 +79,44 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 }
 
 // Erase ends all runs of an account and deletes everything that is known of them, and what the account had remembered and counted. It returns how
-// many runs there were, also after an error; it may be called again then. The audit log stays.
+// many runs there were, also after an error; it may be called again then. A run that cannot be deleted holds up nothing else. The audit log stays.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 	count := 0
 	for {
-		runs, err := e.store.List(ctx, account, store.Filter{})
+		erased, err := e.eraseRuns(ctx, account)
+		count += erased
+		if err != nil || erased == 0 { // or others began meanwhile
+			return count, errors.Join(err, e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
+		}
+	}
+}
+
+// eraseRuns erases the runs that an account has now, as far as it can.
+func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, err error) {
+	var first error
+	left := 0
+	for filter := (store.Filter{}); ; {
+		runs, err := e.store.List(ctx, account, filter)
 		if err != nil {
 			return count, err
 		}
 		if len(runs) == 0 {
-			return count, errors.Join(e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
+			break
 		}
 		for _, run := range runs {
 			if err := e.erase(ctx, run); err != nil {
-				return count, err
+				first, left = cmp.Or(first, err), left+1
+				continue
 			}
 			count++
 		}
+		last := runs[len(runs)-1]
+		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
 	}
+	if first != nil {
+		err = fmt.Errorf("executor: %d runs are left; the first: %w", left, first)
+	}
+	return count, err
 }
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {
@@ -134,81 +170,3 @@ func (e *Executor) erasePapers(ctx context.Context, account string, kind store.P
 
 // nothing is the facts of a paper that was erased.
 const nothing = "{}"
-
-// exported is everything that is known of a run, in the clear.
-type exported struct {
-	store.History
-	Input      json.RawMessage            `json:",omitempty"`
-	Outcome    json.RawMessage            `json:",omitempty"`
-	Questions  map[string]json.RawMessage `json:",omitempty"` // by interrupt
-	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
-	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
-	Checkpoint map[string][]byte          `json:",omitempty"` // by part
-}
-
-// Export writes everything that is known of an account, a run a line, as JSON in the clear. It returns how many runs there were.
-func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
-	out := json.NewEncoder(w)
-	count := 0
-	var before store.RunPlace
-	for {
-		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
-		if err != nil || len(runs) == 0 {
-			return count, err
-		}
-		for _, run := range runs {
-			line, err := e.export(ctx, run)
-			if isNotFound(err) {
-				continue // forgotten meanwhile
-			}
-			if err == nil {
-				err = out.Encode(line)
-			}
-			if err != nil {
-				return count, err
-			}
-			count++
-		}
-		last := runs[len(runs)-1]
-		before = store.RunPlace{Created: last.Created, ID: last.ID}
-	}
-}
-
-// export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
-func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
-	history, err := e.store.History(ctx, run.Account, run.ID)
-	if err != nil {
-		return nil, err
-	}
-	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
-	var errs []error
-	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
-		data, err := e.open(run.Account, what, id, *sealed)
-		errs = append(errs, err)
-		*sealed = nil
-		return data
-	}
-	x.Run.Ref = nil // the provider's own affair
-	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
-	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
-	for n := range x.Interrupts {
-		i := &x.Interrupts[n]
-		x.Questions[i.ID] = open(store.SealedData, i.ID, &i.Data)
-		x.Answers[i.ID] = open(store.SealedAnswer, i.ID, &i.Answer)
-	}
-	for n := range x.Effects {
-		f := &x.Effects[n]
-		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Number)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
-	}
-	for n := range x.Resumes {
-		x.Resumes[n].Receipt.Outcome = nil // as the run's
-	}
-	state := e.stateOf()
-	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
-	if err == nil {
-		x.Checkpoint = checkpoint.Parts
-	} else if !isNotFound(err) {
-		errs = append(errs, err)
-	}
-	return x, errors.Join(errs...)
-}

@@ -179,6 +179,8 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return e.restsAt(ctx, run)
 	case errors.Is(err, store.ErrReused):
 		return nil, ErrReused
+	case isNotFound(err): // it was forgotten while somebody made up their mind
+		return nil, fmt.Errorf("%w: %q", ErrUnknownRun, run.StateKey)
 	case err != nil:
 		return nil, err
 	case receipt.Result != store.Accepted:
@@ -237,7 +239,7 @@ func checkJSON(what string, data json.RawMessage, limit int) error {
 	if len(data) > limit {
 		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
 	}
-	if err := strictjson.Check(data); err != nil {
+	if err := strictjson.CheckValue(data); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
 	}
 	return nil

@@ -102,7 +102,17 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, w
 		facts := resumeFacts{Body: d.Body, Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err), Logged: true}
 		c.Papers = append(c.Papers, facts.change(d, 0))
 	}
-	return e.store.Amend(ctx, run.Account, c.Beside)
+	return e.noteRefusal(ctx, run.Account, c)
+}
+
+// noteRefusal writes down a refusal. If its run was forgotten meanwhile there is nobody to keep the answer for; the line is written all the same.
+func (e *Executor) noteRefusal(ctx context.Context, account string, c *filing) error {
+	err := e.store.Amend(ctx, account, c.Beside)
+	if isNotFound(err) {
+		c.Papers = nil
+		err = e.store.Amend(ctx, account, c.Beside)
+	}
+	return err
 }
 
 // logRefusal notes in the audit log, once, that the store did not take somebody's word. Whoever died before they could note it was not heard, either:
@@ -123,7 +133,7 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 			return err
 		}
 		c.Papers = append(c.Papers, resumeFacts{Body: d.Body, Store: true, Logged: true}.change(d, kept.revision))
-		if err = e.store.Amend(ctx, run.Account, c.Beside); !errors.Is(err, store.ErrStale) {
+		if err = e.noteRefusal(ctx, run.Account, c); !errors.Is(err, store.ErrStale) {
 			return err
 		}
 		if err := backOff(ctx, try); err != nil {

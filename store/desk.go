@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ type Desk interface {
 	Due(ctx context.Context, kind PaperKind, limit int) ([]Paper, error)
 
 	// Amend writes papers and audit lines that go with no other change. It returns ErrStale if a paper has another revision than the
-	// change was prepared on.
+	// change was prepared on, and before that ErrNotFound if a new one belongs to a run that is not there: nobody would ever forget it.
 	Amend(ctx context.Context, account string, beside Beside) error
 }
 
@@ -106,6 +107,17 @@ func (b Beside) Requests() []string {
 		}
 	}
 	return ids
+}
+
+// NewRuns are the runs that new papers belong to.
+func (b Beside) NewRuns() []string {
+	var runs []string
+	for _, p := range b.Papers {
+		if p.Base == 0 && p.Run != "" && !slices.Contains(runs, p.Run) {
+			runs = append(runs, p.Run)
+		}
+	}
+	return runs
 }
 
 // PaperKind says what a paper is. Kinds are up to the callers, except that the interrupt of a request cannot be decided without changing the

@@ -19,8 +19,9 @@ type Store interface {
 
 // Keeping is the life of what is kept, after it was written.
 type Keeping interface {
-	// Finished returns runs of all accounts that were over before a time, the longest first, without what is sealed in them but the ref.
-	Finished(ctx context.Context, before time.Time, limit int) ([]Run, error)
+	// Finished returns runs of all accounts that were over before a time, the longest first, without what is sealed in them but the ref. Those that were
+	// over before from, if that is not zero, are left out: whoever could not forget them goes on behind them.
+	Finished(ctx context.Context, from, before time.Time, limit int) ([]Run, error)
 
 	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, papers, the
 	// checkpoint; but not what the audit log says of it. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error.

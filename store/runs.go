@@ -59,7 +59,7 @@ type Runs interface {
 	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
 	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
 	// says why. A run that waits and has something to do now becomes ready; with Decision.Claim it is taken at once, if it can be, as by
-	// Claim. A decision without answers is ErrKey. One that would be accepted, and does not bring the change of each request that it
+	// Claim. One on a run that is not there is not found, and not kept: nobody would ever forget it. A decision without answers is ErrKey. One that would be accepted, and does not bring the change of each request that it
 	// decides, is ErrStale: nothing is recorded of it.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 

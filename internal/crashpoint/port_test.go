@@ -269,8 +269,8 @@ func (p *port) AuditLines(ctx context.Context, account string, after int64, limi
 	})
 }
 
-func (p *port) Finished(ctx context.Context, before time.Time, limit int) ([]store.Run, error) {
-	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.Finished(ctx, before, limit) })
+func (p *port) Finished(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
+	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.Finished(ctx, from, before, limit) })
 }
 
 func (p *port) Forget(ctx context.Context, account, run string) error {

@@ -59,7 +59,7 @@ var executorMutants = []mutant{
 	_ = p`),
 		"./executor", "TestI13"},
 	{"I13", "an answer may say one thing twice", "executor/request.go",
-		swap(`if err := strictjson.Check(data); err != nil {`, `if err := strictjson.Check(data); err != nil && false {`),
+		swap(`if err := strictjson.CheckValue(data); err != nil {`, `if err := strictjson.CheckValue(data); err != nil && false {`),
 		"./executor", "TestI13|TestRun_Says|TestAsk"},
 	{"I11", "a person lets a question expire", "executor/answer.go",
 		swap(`if decision.Verb == fermata.VerbExpire {`, `if false {`),

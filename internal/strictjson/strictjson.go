@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,9 +20,18 @@ import (
 // document from eating the stack.
 const MaxDepth = 100
 
+// MaxValue is how deep a value may nest that others hand in. It is kept in documents of ours, some levels down, and what was taken must be readable
+// as long as they are.
+const MaxValue = MaxDepth - 20
+
 // Check returns nil if data is exactly one JSON value in valid UTF-8, no object in it has two members whose names are
 // equal or differ only in case, and it is not nested deeper than MaxDepth.
-func Check(data []byte) error {
+func Check(data []byte) error { return check(data, MaxDepth) }
+
+// CheckValue is Check for what others hand in: it is not nested deeper than MaxValue.
+func CheckValue(data []byte) error { return check(data, MaxValue) }
+
+func check(data []byte, limit int) error {
 	if !utf8.Valid(data) {
 		return errors.New("invalid UTF-8")
 	}
@@ -29,8 +39,21 @@ func Check(data []byte) error {
 		var none json.RawMessage
 		return cmp.Or(json.Unmarshal(data, &none), errors.New("not JSON"))
 	}
-	w := walker{data: data}
+	w := walker{data: data, limit: limit}
 	return w.value(0)
+}
+
+// Members takes an object apart. Its own names are as strict as those that Check looks at; what they name may be any JSON.
+func Members(data []byte) (map[string]json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, err
+	}
+	w := walker{data: data, limit: math.MaxInt, shallow: true}
+	if err := w.value(0); err != nil {
+		return nil, err
+	}
+	return members, nil
 }
 
 // Decode checks data and decodes it into v. A member that v has no field for, or has only under a name in another case,
@@ -55,14 +78,23 @@ func sameNames(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	var in, out any
-	if err := json.Unmarshal(data, &in); err != nil {
+	in, err := anything(data)
+	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(again, &out); err != nil {
+	out, err := anything(again)
+	if err != nil {
 		return err
 	}
 	return compareNames(in, out, "")
+}
+
+// anything reads whatever JSON there is, with numbers of any size.
+func anything(data []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
 }
 
 func compareNames(in, out any, path string) error {
@@ -101,8 +133,10 @@ func compareNames(in, out any, path string) error {
 
 // walker goes through a document that is known to be JSON, and looks at the names in its objects.
 type walker struct {
-	data []byte
-	at   int
+	data    []byte
+	at      int
+	limit   int  // how deep it may go
+	shallow bool // only the names of the outermost object count
 }
 
 // next skips white space and returns the byte there.
@@ -120,8 +154,8 @@ func (w *walker) next() byte {
 func (w *walker) value(depth int) error {
 	switch w.next() {
 	case '{', '[':
-		if depth == MaxDepth {
-			return fmt.Errorf("nested deeper than %d", MaxDepth)
+		if depth == w.limit {
+			return fmt.Errorf("nested deeper than %d", w.limit)
 		}
 		return w.members(depth)
 	case '"':
@@ -144,8 +178,10 @@ func (w *walker) members(depth int) error {
 			break // it is empty
 		}
 		if object {
-			if err := names.add(w.text()); err != nil {
-				return err
+			if name := w.text(); depth == 0 || !w.shallow {
+				if err := names.add(name); err != nil {
+					return err
+				}
 			}
 			w.next()
 			w.at++ // past the colon
@@ -231,10 +267,8 @@ func folded(name []byte) string {
 // Canonical returns the one spelling of a JSON document that all equal documents share: members sorted by name, no white
 // space, numbers as they were written. Digests are made of it.
 func Canonical(data []byte) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber() // a float64 would merge numbers beyond 2^53
-	var v any
-	if err := dec.Decode(&v); err != nil {
+	v, err := anything(data) // a float64 would merge numbers beyond 2^53
+	if err != nil {
 		return nil, err
 	}
 	var buf bytes.Buffer

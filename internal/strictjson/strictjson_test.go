@@ -145,3 +145,40 @@ func FuzzCheck_AcceptsOnlyWhatGoReadsToo(f *testing.F) {
 		}
 	})
 }
+
+// What is kept inside of documents has to leave room for them.
+func TestCheckValue_LeavesRoomForWhatIsAroundIt(t *testing.T) {
+	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	if err := strictjson.CheckValue(deep(strictjson.MaxValue)); err != nil {
+		t.Error(err)
+	}
+	if strictjson.CheckValue(deep(strictjson.MaxValue+1)) == nil || strictjson.MaxValue >= strictjson.MaxDepth {
+		t.Error("there is no room")
+	}
+	if strictjson.CheckValue([]byte(`{"a":1,"A":2}`)) == nil {
+		t.Error("it has two meanings")
+	}
+}
+
+func TestMembers_AreStrictAndWhatTheyNameIsNot(t *testing.T) {
+	inside := `{"a":1,"A":[2],"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`
+	members, err := strictjson.Members([]byte(` {"x":` + inside + `, "y":1e400}`))
+	if err != nil || len(members) != 2 || string(members["x"]) != inside || string(members["y"]) != "1e400" {
+		t.Errorf("%v, %v", members, err)
+	}
+	for _, bad := range []string{`{"x":1,"x":2}`, `{"x":1,"X":2}`, `{"x":1} {}`, `[]`, `{"x":`, ``} {
+		if members, err := strictjson.Members([]byte(bad)); err == nil {
+			t.Errorf("%s was taken for %v", bad, members)
+		}
+	}
+}
+
+// A number that no machine has was a mistake of the one who compares names, and of nobody else.
+func TestDecode_TakesNumbersOfAnySize(t *testing.T) {
+	var v struct {
+		N json.RawMessage `json:"n"`
+	}
+	if err := strictjson.Decode([]byte(`{"n":1e400}`), &v); err != nil || string(v.N) != "1e400" {
+		t.Errorf("%s, %v", v.N, err)
+	}
+}

@@ -29,6 +29,12 @@
 // A question that nobody answered in time is "request.expired" and has no answer. It is neither a yes nor a no, so the run does not complete:
 // whoever looks only at that would take it for an answer. It fails with the code "expired".
 //
+// If somebody ends the run, or another one takes its state key, while the question is open, nobody will answer it any more. That is "request.withdrawn",
+// with the reason "cancelled" or "superseded":
+//
+//	{"type":"request.withdrawn", "timestamp":"2026-08-21T10:00:00Z",
+//	 "data":{"stateKey":"refund-17","interrupt":"int_…","kind":"refund","reason":"cancelled","at":"2026-08-21T10:00:00Z"}}
+//
 // Somebody who has to decide may ask the agent something first. The agent is told so with "request.question", and answers with the API, whenever it
 // can; the request stays open meanwhile:
 //
@@ -37,7 +43,8 @@
 //
 // A webhook is delivered at least once. It is sent again until the receiver says 2xx, for about three days, and also when this process died
 // before it could write down that the receiver did. It has the same webhook-id and the same body each time: a receiver has to keep the ids that
-// it has seen. After 410, or after the last attempt, the run is parked until somebody lets it go on: that is the dead letter.
+// it has seen. After 410, or after the last attempt, the run is parked until somebody lets it go on: that is the dead letter. A run that was ended stays
+// so, whether or not the receiver heard of it, and the receiver of an account that is erased hears nothing.
 //
 // Agents name the URL, and an agent may be under somebody else's control. So only https on port 443 of a public address is called, the address is
 // looked at when the connection is made, and nothing but the status of the response is read; [Config.Allow] makes exceptions.

@@ -22,7 +22,11 @@ const Name = "external"
 // graphName is the only graph: one question.
 const graphName = "request"
 
-var _ provider.Provider = (*Provider)(nil)
+var (
+	_ provider.Provider   = (*Provider)(nil)
+	_ provider.Explainer  = (*Provider)(nil)
+	_ provider.Withdrawer = (*Provider)(nil)
+)
 
 // Config says how answers reach agents. The zero value works: then they pull.
 type Config struct {

@@ -122,6 +122,7 @@ type received struct {
 		Answer    json.RawMessage `json:"answer,omitempty"`
 		Question  int             `json:"question,omitempty"`
 		Text      string          `json:"text,omitempty"`
+		Reason    string          `json:"reason,omitempty"`
 		By        string          `json:"by,omitempty"`
 		At        time.Time       `json:"at"`
 	} `json:"data"`

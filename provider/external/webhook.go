@@ -23,9 +23,10 @@ import (
 
 // The types of messages.
 const (
-	typeAnswered = "request.answered"
-	typeExpired  = "request.expired"
-	typeQuestion = "request.question"
+	typeAnswered  = "request.answered"
+	typeExpired   = "request.expired"
+	typeWithdrawn = "request.withdrawn"
+	typeQuestion  = "request.question"
 )
 
 // message is the body of a webhook.
@@ -43,6 +44,7 @@ type messageAboutIt struct {
 	Answer    json.RawMessage `json:"answer,omitempty"`
 	Question  int             `json:"question,omitempty"` // its number, from 1
 	Text      string          `json:"text,omitempty"`
+	Reason    string          `json:"reason,omitempty"` // why it was withdrawn
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at"`
 }
@@ -177,4 +179,21 @@ func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.
 	}}
 	id := ident.Derive("msg", run.Account, run.ID, back.Interrupt, said.Type, strconv.Itoa(back.Number))
 	return "", next(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+}
+
+// Withdrawn tells the agent that nobody will answer: somebody has ended the run.
+func (p *Provider) Withdrawn(ctx context.Context, run provider.Run, gone provider.Gone) error {
+	if err := known(run.Graph); err != nil {
+		return err
+	}
+	asked, err := decode(gone.Input)
+	if err != nil || asked.Callback == nil {
+		return err
+	}
+	at := gone.At.UTC()
+	said := message{Type: typeWithdrawn, Timestamp: at, Data: messageAboutIt{
+		StateKey: run.StateKey, Interrupt: gone.Interrupt, Kind: asked.Kind, Reason: gone.Why, At: at,
+	}}
+	id := ident.Derive("msg", run.Account, run.ID, gone.Interrupt, said.Type)
+	return next(gone.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
 }

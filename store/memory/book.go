@@ -273,6 +273,9 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 			break
 		}
 	}
+	if run == nil {
+		return receipt, nil
+	}
 	if receipt.Result == store.Accepted {
 		write, err := b.beside(now, d.Account, d.Beside)
 		if err == nil && !b.brings(d) {

@@ -46,10 +46,10 @@ func page(limit, otherwise int) int {
 	return min(limit, 1000)
 }
 
-func (b *book) finished(before time.Time, limit int) []store.Run {
+func (b *book) finished(from, before time.Time, limit int) []store.Run {
 	var list []store.Run
 	for _, run := range b.runs {
-		if !run.Status.Alive() && run.Updated.Before(before) {
+		if !run.Status.Alive() && run.Updated.Before(before) && !run.Updated.Before(from) {
 			over := bare(run.Run)
 			over.Ref = run.Ref
 			list = append(list, over)

@@ -158,6 +158,11 @@ func (r *Runs) Amend(ctx context.Context, account string, beside store.Beside) e
 		if err := beside.Check(); err != nil {
 			return struct{}{}, err
 		}
+		for _, run := range beside.NewRuns() {
+			if b.runs[store.Key{Account: account, Run: run}] == nil {
+				return struct{}{}, store.ErrNotFound
+			}
+		}
 		write, err := b.beside(now, account, beside)
 		if err == nil {
 			write()

@@ -28,8 +28,8 @@ func (r *Runs) Feed(ctx context.Context, account, after string, limit int) (even
 func (r *Runs) Watch(ctx context.Context) <-chan store.Key { return r.hints.Watch(ctx) }
 
 // Finished returns runs that were over before a time; see [store.Keeping].
-func (r *Runs) Finished(ctx context.Context, before time.Time, limit int) ([]store.Run, error) {
-	return do(ctx, r, func(b *book, _ time.Time) ([]store.Run, error) { return b.finished(before, limit), nil })
+func (r *Runs) Finished(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
+	return do(ctx, r, func(b *book, _ time.Time) ([]store.Run, error) { return b.finished(from, before, limit), nil })
 }
 
 // Forget deletes a run that is over; see [store.Keeping].

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// decideSQL judges a decision, gives the receipt, and does what it says. The run is in hand, so what it reads stays true. A twin
-	// of this resume id that could not wait for the run, because there is none or because it named another one, waits where the receipt is
-	// inserted; then there is no row, and the receipt is the one that is there.
+	// decideSQL judges a decision, gives the receipt, and does what it says. The run is in hand, so what it reads stays true; if there is none, it does
+	// nothing. A twin of this resume id that could not wait for the run, because it named another one, waits where the receipt is inserted; then there
+	// is no row, and the receipt is the one that is there.
 	//
 	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
 	decideSQL = `
@@ -40,7 +40,7 @@ answer AS MATERIALIZED (
 ), receipt AS (
     INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
     SELECT $1, $3, $4, $5, $2, coalesce(refusal.result, 'accepted'), coalesce(refusal.interrupt, ''), clock.now
-    FROM clock LEFT JOIN refusal ON true
+    FROM clock LEFT JOIN refusal ON true WHERE ` + somethingInHand + `
     ON CONFLICT (key) DO NOTHING
     RETURNING run, result, interrupt, created_at
 ), decided AS (
@@ -139,7 +139,12 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 		return store.Receipt{}, err
 	}
 	if !given {
-		return s.replay(ctx, d)
+		known, err := s.replay(ctx, d)
+		if err == store.ErrNotFound && !locked {
+			known = store.Receipt{Run: d.Run, Result: store.Unknown, Interrupt: d.Answers[0].Interrupt}
+			known.At, err = s.Now(ctx)
+		}
+		return known, err
 	}
 	receipt.Work = work.work()
 	if receipt.Result == store.Accepted {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fermata-go/fermata/internal/chain"
@@ -35,6 +36,17 @@ const (
 	besideSQL    = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
 	besideRunSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE ` + somethingInHand
 	amendSQL     = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+	// keepRunsSQL lets nobody forget these runs before the transaction is over. Whoever has one in hand does not mind.
+	keepRunsSQL = `
+SELECT FROM runs WHERE key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(run)) FROM unnest($2::bytea[]) AS named (run))) AND account = $1
+ORDER BY key FOR KEY SHARE`
+
+	// amendOfSQL writes only if all of the runs are there that new papers belong to.
+	amendOfSQL = amendSQL + `
+WHERE NOT EXISTS (
+    SELECT FROM unnest($11::bytea[]) AS named (run)
+    WHERE NOT EXISTS (SELECT FROM runs WHERE key = sha256(sha256($1) || sha256(named.run)) AND account = $1))`
 
 	// staleState is the code by which write_beside refuses, and a decision without its request.
 	staleState = "FM001"
@@ -114,7 +126,7 @@ func (t *turn) besideRun(account string, beside store.Beside) error {
 	return t.besideIf(besideRunSQL, account, beside)
 }
 
-func (t *turn) besideIf(text, account string, beside store.Beside) error {
+func (t *turn) besideIf(text, account string, beside store.Beside, more ...any) error {
 	if err := beside.Check(); err != nil {
 		return err
 	}
@@ -140,7 +152,7 @@ func (t *turn) besideIf(text, account string, beside store.Beside) error {
 	if lines == nil {
 		lines = [][]byte{}
 	}
-	t.queue(text, account, kinds, ids, runs, bases, bodies, facts, nexts, deadlines, lines)
+	t.queue(text, append([]any{account, kinds, ids, runs, bases, bodies, facts, nexts, deadlines, lines}, more...)...)
 	return nil
 }
 
@@ -184,10 +196,27 @@ func (s *Store) Due(ctx context.Context, kind store.PaperKind, limit int) (paper
 // Amend writes papers and audit lines; see [store.Desk].
 func (s *Store) Amend(ctx context.Context, account string, beside store.Beside) error {
 	var t turn
-	if err := t.besideIf(amendSQL, account, beside); err != nil {
-		return err
+	written := true
+	if runs := bytesOf(beside.NewRuns()); len(runs) == 0 {
+		if err := t.besideIf(amendSQL, account, beside); err != nil {
+			return err
+		}
+	} else {
+		t.queue(keepRunsSQL, account, runs)
+		if err := t.besideIf(amendOfSQL, account, beside, runs); err != nil {
+			return err
+		}
+		last := t.batch.QueuedQueries[len(t.batch.QueuedQueries)-1]
+		last.Exec(func(tag pgconn.CommandTag) error {
+			written = tag.RowsAffected() > 0
+			return nil
+		})
 	}
-	return s.do(ctx, "amend papers of", &t)
+	err := s.do(ctx, "amend papers of", &t)
+	if err == nil && !written {
+		return store.ErrNotFound
+	}
+	return err
 }
 
 // AuditHead returns the end of an account's chain; see [store.AuditLog].

@@ -13,8 +13,8 @@ import (
 const (
 	finishedSQL = `
 SELECT ` + refRunColumns + ` FROM runs AS r
-WHERE r.status IN ('completed', 'failed', 'cancelled', 'superseded') AND r.updated_at < $1
-ORDER BY r.updated_at, r.account, r.run LIMIT $2`
+WHERE r.status IN ('completed', 'failed', 'cancelled', 'superseded') AND r.updated_at < $1 AND r.updated_at >= $2
+ORDER BY r.updated_at, r.account, r.run LIMIT $3`
 
 	// lockOverSQL says whether the run is alive, and has nothing in hand then.
 	lockOverSQL = `
@@ -51,9 +51,9 @@ WHERE e.run_key = ` + thisKey + ` AND e.account = $1 ORDER BY e.number`
 var forgetSQL = []string{forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetPapersSQL, forgetCheckpointSQL, forgetRunSQL}
 
 // Finished returns runs that were over before a time; see [store.Keeping].
-func (s *Store) Finished(ctx context.Context, before time.Time, limit int) (runs []store.Run, err error) {
+func (s *Store) Finished(ctx context.Context, from, before time.Time, limit int) (runs []store.Run, err error) {
 	var t turn
-	list(&t, &runs, scanRun, finishedSQL, before, page(limit, 1000))
+	list(&t, &runs, scanRun, finishedSQL, before, from, page(limit, 1000))
 	return runs, s.look(ctx, "list finished runs of", &t)
 }
 

@@ -268,3 +268,36 @@ func TestI12_KilledServerLeavesNoChangeWithoutItsLine(t *testing.T) {
 		t.Errorf("%d lines for %d papers", len(lines), len(papers))
 	}
 }
+
+// A paper of a run that is being forgotten would stay for ever. Whoever comes second waits, and then there is no such run; or the paper goes with it.
+func TestI15_APaperDoesNotOutliveItsRun(t *testing.T) {
+	late := store.Beside{Papers: []store.PaperChange{{Kind: "vote", ID: "v", Run: "r"}}}
+	for name, forgetFirst := range map[string]bool{"forgotten first": true, "written first": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRace(t)
+			mustExec(t, r.conn, `
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
+			mustExec(t, r.conn, `
+CREATE CONSTRAINT TRIGGER pause_forget AFTER DELETE ON fermata.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
+			if _, err := r.fast.Rest(t.Context(), begin(t, r.fast, "r"), store.Rest{Status: store.Completed}); err != nil {
+				t.Fatal(err)
+			}
+			var forgotten, amended error
+			forget := func(s *Store) func() { return func() { forgotten = s.Forget(t.Context(), "acme", "r") } }
+			amend := func(s *Store) func() { return func() { amended = s.Amend(t.Context(), "acme", late) } }
+			want := error(nil)
+			if forgetFirst {
+				r.between(forget(r.slow), amend(r.fast))
+				want = store.ErrNotFound
+			} else {
+				r.between(amend(r.slow), forget(r.fast))
+			}
+			if forgotten != nil || !errors.Is(amended, want) {
+				t.Errorf("forgotten: %v, written: %v", forgotten, amended)
+			}
+			if left, err := r.fast.Papers(t.Context(), "acme", "vote", store.PaperFilter{}); err != nil || len(left) != 0 {
+				t.Errorf("left are %+v, %v", left, err)
+			}
+		})
+	}
+}

@@ -149,23 +149,19 @@ UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WH
 }
 
 func TestI3_ATwinWaitsAndGetsTheSameReceipt(t *testing.T) {
-	for name, run := range map[string]string{"of a run": "r", "of a run that is unknown": "unknown"} {
-		t.Run(name, func(t *testing.T) {
-			r := newRace(t)
-			rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
-			var first, second store.Receipt
-			var err, otherErr error
-			r.between(
-				func() { first, err = r.slow.Decide(t.Context(), say(run, "1", store.Approve, "i")) },
-				func() { second, otherErr = r.fast.Decide(t.Context(), say(run, "1", store.Approve, "i")) },
-			)
-			if err != nil || otherErr != nil || first.Replayed || !second.Replayed {
-				t.Fatalf("%+v, %v and %+v, %v", first, err, second, otherErr)
-			}
-			if second.Replayed = false; fmt.Sprint(first) != fmt.Sprint(second) {
-				t.Errorf("%+v and %+v", first, second)
-			}
-		})
+	r := newRace(t)
+	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
+	var first, second store.Receipt
+	var err, otherErr error
+	r.between(
+		func() { first, err = r.slow.Decide(t.Context(), say("r", "1", store.Approve, "i")) },
+		func() { second, otherErr = r.fast.Decide(t.Context(), say("r", "1", store.Approve, "i")) },
+	)
+	if err != nil || otherErr != nil || first.Replayed || !second.Replayed {
+		t.Fatalf("%+v, %v and %+v, %v", first, err, second, otherErr)
+	}
+	if second.Replayed = false; fmt.Sprint(first) != fmt.Sprint(second) {
+		t.Errorf("%+v and %+v", first, second)
 	}
 }
 

@@ -235,7 +235,7 @@ func TestRuns_ClosedStore(t *testing.T) {
 		"Events":     func() error { _, err := s.Events(ctx, "secret", "secret", 0, 0); return err },
 		"Feed":       func() error { _, _, err := s.Feed(ctx, "secret", "", 0); return err },
 		"History":    func() error { _, err := s.History(ctx, "secret", "secret"); return err },
-		"Finished":   func() error { _, err := s.Finished(ctx, time.Now(), 0); return err },
+		"Finished":   func() error { _, err := s.Finished(ctx, time.Time{}, time.Now(), 0); return err },
 		"Size":       func() error { _, err := s.Size(ctx); return err },
 		"Vacuum":     func() error { return s.Vacuum(ctx) },
 		"Reseal":     func() error { _, err := s.Reseal(ctx, "", 0, nil); return err },

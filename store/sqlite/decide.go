@@ -69,6 +69,12 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	if receipt, err = t.judge(ctx, d); err != nil {
 		return store.Receipt{}, err
 	}
+	if receipt.Result == store.Unknown {
+		var status store.Status
+		if there, err := t.find(ctx, []any{&status}, statusSQL, d.Account, d.Run); err != nil || !there {
+			return receipt, err
+		}
+	}
 	if _, err := t.exec(ctx, recordSQL, d.Account, d.Actor, d.ResumeID, d.Body, receipt.Run, receipt.Result, receipt.Interrupt, t.now); err != nil {
 		return store.Receipt{}, err
 	}

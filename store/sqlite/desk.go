@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -241,7 +242,15 @@ func (s *Store) Amend(ctx context.Context, account string, beside store.Beside) 
 	if err := beside.Check(); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, "amend papers of", func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.beside(ctx, account, beside) })
+	_, err := do(ctx, s, "amend papers of", func(ctx context.Context, t turn) (struct{}, error) {
+		for _, run := range beside.NewRuns() {
+			var status store.Status
+			if there, err := t.find(ctx, []any{&status}, statusSQL, account, run); err != nil || !there {
+				return struct{}{}, cmp.Or(err, store.ErrNotFound)
+			}
+		}
+		return struct{}{}, t.beside(ctx, account, beside)
+	})
 	return err
 }
 

@@ -15,7 +15,8 @@ const (
 	finishedSQL = `
 SELECT account, run, state_key, generation, provider, graph, ref, NULL, NULL, input_digest,
        status, fence, owner, lease_until, attempts, created_at, updated_at
-FROM runs INDEXED BY runs_over WHERE ` + over + ` AND updated_at < ?1 ORDER BY updated_at, account, run LIMIT ?2`
+FROM runs INDEXED BY runs_over WHERE ` + over + ` AND updated_at < ?1 AND updated_at >= ?2
+ORDER BY updated_at, account, run LIMIT ?3`
 
 	runSQL    = `SELECT ` + runColumns + ` FROM runs WHERE account = ?1 AND run = ?2`
 	statusSQL = `SELECT status FROM runs WHERE account = ?1 AND run = ?2`
@@ -40,10 +41,10 @@ SELECT s.actor, s.id, s.body, ` + receiptColumns + ` FROM resumes AS s INDEXED B
 )
 
 // Finished returns runs that were over before a time; see [store.Keeping].
-func (s *Store) Finished(ctx context.Context, before time.Time, limit int) ([]store.Run, error) {
+func (s *Store) Finished(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
 	// Rounded up: what was over in this very microsecond was so before the time, if that is later in it.
-	until := before.Add(time.Microsecond - 1).UnixMicro()
-	runs, err := list(ctx, s.look(), scanRun, finishedSQL, until, page(limit, 1000))
+	until := ceilMicro(before)
+	runs, err := list(ctx, s.look(), scanRun, finishedSQL, until, ceilMicro(from), page(limit, 1000))
 	if err != nil {
 		return nil, s.fail(ctx, "list finished runs of", err)
 	}

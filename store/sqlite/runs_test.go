@@ -204,7 +204,7 @@ func TestRuns_ClosedStore(t *testing.T) {
 		"Resumed":    func() error { _, err := s.Resumed(t.Context(), "secret", "secret", "secret"); return err },
 		"Events":     func() error { _, err := s.Events(t.Context(), "secret", "secret", 0, 0); return err },
 		"Feed":       func() error { _, _, err := s.Feed(t.Context(), "secret", "", 0); return err },
-		"Finished":   func() error { _, err := s.Finished(t.Context(), time.Now(), 1); return err },
+		"Finished":   func() error { _, err := s.Finished(t.Context(), time.Time{}, time.Now(), 1); return err },
 		"History":    func() error { _, err := s.History(t.Context(), "secret", "secret"); return err },
 		"Size":       func() error { _, err := s.Size(t.Context()); return err },
 		"Vacuum":     func() error { return s.Vacuum(t.Context()) },

@@ -245,7 +245,8 @@ func (m *twins) list() {
 
 func (m *twins) finished() {
 	before, limit := m.now.Add(-time.Duration(pick(m, "before", -1, 0, 1, 50))*time.Microsecond), m.number()
-	both(m, "Finished", func(s store.Store) ([]store.Run, error) { return s.Finished(m.Context(), before, limit) })
+	from := pick(m, "from", time.Time{}, before.Add(-time.Microsecond), before.Add(-50*time.Microsecond))
+	both(m, "Finished", func(s store.Store) ([]store.Run, error) { return s.Finished(m.Context(), from, before, limit) })
 }
 
 func (m *twins) events() {

@@ -153,6 +153,8 @@ func testRefusals(t *testing.T, d *desk) {
 	d.wants(err, store.ErrKey)
 	d.gets(approve("r", "1", "unknown"), store.Unknown)
 	d.gets(approve("unknown", "2", "i"), store.Unknown)
+	_, err = d.runs.Resumed(d.ctx(), "acme", approve("unknown", "2", "i").Actor, "2")
+	d.wants(err, store.ErrNotFound) // it would stay for ever
 	seen := approve("r", "3", "i")
 	seen.Answers[0].Shown = "something else"
 	d.gets(seen, store.Mismatch)

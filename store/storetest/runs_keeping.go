@@ -45,8 +45,9 @@ func testFinished(t *testing.T, h *house) {
 		_, err = h.store.Cancel(h.ctx(), "acme", id, as, store.Beside{})
 		h.must(err)
 	}
+	var from time.Time
 	finished := func(before time.Time, limit int) (ids []string) {
-		list, err := h.store.Finished(h.ctx(), before, limit)
+		list, err := h.store.Finished(h.ctx(), from, before, limit)
 		h.must(err)
 		for _, run := range list {
 			if run.Status.Alive() || !run.Updated.Before(before) || run.Input != nil || run.Outcome != nil || string(run.Ref) != "ref" || run.StateKey == "" {
@@ -71,11 +72,23 @@ func testFinished(t *testing.T, h *house) {
 	if got := finished(first.Updated, 10); len(got) > 0 {
 		t.Errorf("over before the first was: %q", got)
 	}
+	from = between.Add(time.Microsecond)
+	if got := finished(now, 10); !slices.Equal(got, all[2:]) {
+		t.Errorf("over since then: %q", got)
+	}
+	last, err := h.store.Get(h.ctx(), "acme", "key-cancelled")
+	h.must(err)
+	if from = last.Updated; !slices.Equal(finished(now, 10), all[3:]) {
+		t.Errorf("over since the last was: %q", finished(now, 10))
+	}
+	if from = from.Add(time.Microsecond); len(finished(now, 10)) > 0 {
+		t.Errorf("over after the last was: %q", finished(now, 10))
+	}
 }
 
 func testForget(t *testing.T, h *house) {
 	h.life("r")
-	if list, err := h.store.Finished(h.ctx(), h.now(), 10); err != nil || len(list) != 1 {
+	if list, err := h.store.Finished(h.ctx(), time.Time{}, h.now(), 10); err != nil || len(list) != 1 {
 		t.Fatalf("finished are %+v, %v", list, err)
 	}
 	_, cursor := h.feed("", 0)
@@ -98,8 +111,20 @@ func testForget(t *testing.T, h *house) {
 		h.wants(err, store.ErrNotFound)
 	}
 	h.lists(store.Filter{})
-	if list, err := h.store.Finished(h.ctx(), h.now(), 10); err != nil || len(list) > 0 {
+	if list, err := h.store.Finished(h.ctx(), time.Time{}, h.now(), 10); err != nil || len(list) > 0 {
 		t.Errorf("finished are %+v, %v", list, err)
+	}
+
+	// Whoever looked at it before leaves nothing behind that nobody would ever forget.
+	h.gets(approve("r", "late", "r-1"), store.Unknown)
+	h.wants(second(h.store.Resumed(h.ctx(), "acme", "ann", "late")), store.ErrNotFound)
+	late := store.PaperChange{Kind: "vote", ID: "late", Run: "r"}
+	h.wants(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "g"}, late}}), store.ErrNotFound)
+	for _, name := range []struct {
+		kind store.PaperKind
+		id   string
+	}{{"vote", "late"}, {"grant", "g"}} {
+		h.wants(second(h.store.Paper(h.ctx(), "acme", name.kind, name.id)), store.ErrNotFound)
 	}
 
 	h.life("r") // everything that it used can be used again

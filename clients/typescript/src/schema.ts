@@ -696,6 +696,7 @@ export interface components {
             kind: string;
             runId: string;
             stateKey: string;
+            withdrawn?: boolean;
         };
         AnswersPage: {
             items: components["schemas"]["Answered"][] | null;

@@ -1,0 +1,120 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+
+// What a provider asked was looked at for its size alone. People were shown one of two meanings, and the run could not be looked at any more; or it was
+// tried 25 times in vain.
+func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
+	data := json.RawMessage(`{}`)
+	for name, q := range map[string]provider.Question{
+		"a member twice":            {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"a":2}`)}},
+		"a member in another case":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"A":2}`)}},
+		"broken UTF-8":              {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage("\"\xff\"")}},
+		"no JSON":                   {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{`)}},
+		"too deep":                  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(nested(81))}},
+		"a schema that is no JSON":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{`)},
+		"a schema of two meanings":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{"type":"string","type":"object"}`)},
+		"an id that is no text":     {ID: "q\xff", Envelope: fermata.Envelope{Kind: "k", Data: data}},
+		"a kind that is no text":    {ID: "q", Envelope: fermata.Envelope{Kind: "k\xff", Data: data}},
+		"a kind that is a novel":    {ID: "q", Envelope: fermata.Envelope{Kind: strings.Repeat("k", 513), Data: data}},
+		"no kind":                   {ID: "q", Envelope: fermata.Envelope{Data: data}},
+		"an empty text as its data": {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{q}}}, nil
+			}}
+			e := executorOf(t, memory.NewRuns(nil), p, nil)
+			start := scriptedStart()
+			start.Wait = 10 * time.Second // and not for what is tried again and again
+			failedWith(t, mustRun(t, e, start), "bad_question")
+			if _, err := e.Look(t.Context(), "acme", "x-1"); err != nil {
+				t.Errorf("nobody can look at it: %v", err)
+			}
+		})
+	}
+}
+
+// A question was another one after its outcome was written and read: with white space in it, or a "<". Whoever answered one of two questions took back the
+// other, and what people had said to it.
+func TestAsk_AnOpenQuestionKeepsItsIDHoweverItsDataIsSpelled(t *testing.T) {
+	two := []provider.Question{
+		{ID: "q1", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
+		{ID: "q2", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
+	}
+	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		if len(e.Answers) == 0 {
+			return provider.Result{Rest: provider.Waiting{Questions: two}}, nil
+		}
+		return provider.Result{Applied: []string{e.Answers[0].Interrupt}, Rest: provider.Waiting{Questions: two[1:]}}, nil
+	}}
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	one := executor.Request{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Targets: map[string]executor.Answer{"q1": {Value: json.RawMessage(`1`)}}}
+	if left := waits(t, mustRun(t, e, one)); len(left.Interrupts) != 1 || left.Interrupts[0].ID != "q2" {
+		t.Errorf("it asks %+v", left.Interrupts)
+	}
+}
+
+// An answer that was taken, and nested nearly as deep as is allowed, made its request and its run unreadable: both hold it some levels further down.
+func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
+	p, err := external.New(external.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, taken := range map[string]bool{nested(80): true, nested(81): false, nested(100): false, `1e400`: true, `{"n":-1e-400}`: true, `123456789012345678901234567890`: true} {
+		e := executorOf(t, memory.NewRuns(nil), p, nil)
+		start := executor.Request{Account: "acme", StateKey: "d", Graph: "external:request", Input: json.RawMessage(`{"kind":"k","data":` + nested(79) + `}`)}
+		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
+		waits(t, mustRun(t, e, start)) // as it was written
+		resume := executor.Request{Account: "acme", StateKey: "d", ResumeID: "r", Actor: "ann", Value: json.RawMessage(said)}
+		_, err := e.Run(t.Context(), resume)
+		if taken && err != nil || !taken && !errors.Is(err, executor.ErrInvalid) {
+			t.Errorf("%.20s: %v", said, err)
+		}
+		if taken {
+			if done := completed(t, mustRun(t, e, resume)); !strings.Contains(string(done.Output), said) {
+				t.Errorf("%.20s came back as %s", said, done.Output)
+			}
+		}
+		if _, err := e.Request(t.Context(), "acme", id); err != nil {
+			t.Errorf("%.20s: its request: %v", said, err)
+		}
+		if _, err := e.Look(t.Context(), "acme", "d"); err != nil {
+			t.Errorf("%.20s: its run: %v", said, err)
+		}
+	}
+}
+
+// What a run came to is for programs, and none of our business.
+func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
+	type state struct {
+		Headers map[string]string `json:"headers"`
+	}
+	p := single(t, "fetch", inproc.FlowConfig[state]{}, func(_ context.Context, s state) (state, error) {
+		s.Headers = map[string]string{"ETag": "1", "etag": "2"}
+		return s, nil
+	})
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	request := executor.Request{Account: "acme", StateKey: "f-1", Graph: "inproc:fetch", Input: json.RawMessage(`{"headers":{}}`)}
+	completed(t, mustRun(t, e, request))
+	if done := completed(t, mustRun(t, e, request)); !strings.Contains(string(done.Output), `"etag"`) {
+		t.Errorf("it came to %s", done.Output)
+	}
+}

@@ -1,0 +1,144 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// exported is everything that is known of a run, in the clear.
+type exported struct {
+	store.History
+	Input      json.RawMessage            `json:",omitempty"`
+	Outcome    json.RawMessage            `json:",omitempty"`
+	Questions  map[string]json.RawMessage `json:",omitempty"` // by interrupt
+	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
+	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
+	Checkpoint map[string][]byte          `json:",omitempty"` // by part
+	Papers     []exportedPaper            `json:",omitempty"` // in the place of those in the history, which are sealed
+}
+
+// exportedPaper is what people said of a run, what they were told, what the rules said; or what an account has beside its runs.
+type exportedPaper struct {
+	Kind             store.PaperKind
+	ID               string
+	Revision         int64
+	Created, Updated time.Time
+	Body             json.RawMessage `json:",omitempty"`
+	Facts            json.RawMessage `json:",omitempty"`
+}
+
+// Export writes everything that is known of an account, a run a line, as JSON in the clear, and behind the runs what it had remembered and counted, if
+// anything. It returns how many runs there were.
+func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
+	out := json.NewEncoder(w)
+	count := 0
+	var before store.RunPlace
+	for {
+		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
+		if err != nil {
+			return count, err
+		}
+		if len(runs) == 0 {
+			return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
+		}
+		for _, run := range runs {
+			line, err := e.export(ctx, run)
+			if isNotFound(err) {
+				continue // forgotten meanwhile
+			}
+			if err == nil {
+				err = out.Encode(line)
+			}
+			if err != nil {
+				return count, err
+			}
+			count++
+		}
+		last := runs[len(runs)-1]
+		before = store.RunPlace{Created: last.Created, ID: last.ID}
+	}
+}
+
+// export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
+func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
+	history, err := e.store.History(ctx, run.Account, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
+	var errs []error
+	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
+		data, err := e.open(run.Account, what, id, *sealed)
+		errs = append(errs, err)
+		*sealed = nil
+		return data
+	}
+	x.Run.Ref = nil // the provider's own affair
+	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
+	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
+	for n := range x.Interrupts {
+		i := &x.Interrupts[n]
+		x.Questions[i.ID] = open(store.SealedData, i.ID, &i.Data)
+		x.Answers[i.ID] = open(store.SealedAnswer, i.ID, &i.Answer)
+	}
+	for n := range x.Effects {
+		f := &x.Effects[n]
+		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Number)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
+	}
+	for n := range x.Resumes {
+		x.Resumes[n].Receipt.Outcome = nil // as the run's
+	}
+	var papers error
+	x.Papers, papers = e.exportedPapers(x.History.Papers)
+	errs = append(errs, papers)
+	state := e.stateOf()
+	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
+	if err == nil {
+		x.Checkpoint = checkpoint.Parts
+	} else if !isNotFound(err) {
+		errs = append(errs, err)
+	}
+	return x, errors.Join(errs...)
+}
+
+// exportPapers writes papers that belong to no run.
+func (e *Executor) exportPapers(ctx context.Context, account string, kind store.PaperKind, out *json.Encoder) error {
+	for after := ""; ; {
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		if err != nil || len(papers) == 0 {
+			return err
+		}
+		after = papers[len(papers)-1].ID
+		opened, err := e.exportedPapers(papers)
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(struct{ Papers []exportedPaper }{opened}); err != nil {
+			return err
+		}
+	}
+}
+
+// exportedPapers opens papers. The salt of a run stays where it is: it must not outlive the run.
+func (e *Executor) exportedPapers(papers []store.Paper) (opened []exportedPaper, err error) {
+	for _, p := range papers {
+		body, failure := e.openPaper(p)
+		if failure == nil && p.Kind == dossierPaper {
+			var d dossier
+			d, failure = e.openDossier(p)
+			d.Salt = nil
+			body, _ = json.Marshal(d) // strings always have a JSON
+		}
+		if failure != nil {
+			err = errors.Join(err, fmt.Errorf("executor: the %s of %s: %w", p.Kind, p.ID, failure))
+		}
+		opened = append(opened, exportedPaper{p.Kind, p.ID, p.Revision, p.Created, p.Updated, body, p.Facts})
+	}
+	return opened, err
+}

@@ -1,0 +1,51 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// tellWithdrawn puts into the outbox of a run that is ended that a question of it was open, if there is somebody to be told. It goes with the end, or not
+// at all: whoever decided first has decided.
+func (e *Executor) tellWithdrawn(c *filing, interrupt, why string) error {
+	p, err := e.providerOf(c.run)
+	if _, hears := p.(provider.Withdrawer); err != nil || !hears {
+		return nil
+	}
+	facts, err := json.Marshal(backFacts{Request: interrupt, Why: why})
+	c.Papers = append(c.Papers, store.PaperChange{Kind: backPaper, ID: interrupt + "/withdrawn", Run: c.run.ID, Facts: facts, Next: c.now})
+	return err
+}
+
+// tellGone tells whoever asked that nobody will answer.
+func (e *Executor) tellGone(ctx context.Context, paper store.Paper, back backFacts) (err error) {
+	defer safely.Recover(&err)
+	history, err := e.store.History(ctx, paper.Account, paper.Run) // another run may have the state key
+	if isNotFound(err) {
+		return nil // it was forgotten
+	}
+	if err != nil {
+		return err
+	}
+	p, err := e.providerOf(history.Run)
+	if err != nil {
+		return err
+	}
+	withdrawer, hears := p.(provider.Withdrawer)
+	if !hears {
+		return nil
+	}
+	named, err := e.runOf(history.Run, e.stateOf())
+	if err != nil {
+		return err
+	}
+	gone := provider.Gone{Interrupt: questionID(back.Request), Why: back.Why, At: paper.Created, Attempt: back.Tries - 1}
+	if gone.Input, err = e.open(paper.Account, store.SealedInput, history.Run.ID, history.Run.Input); err != nil {
+		return err
+	}
+	return withdrawer.Withdrawn(ctx, named, gone)
+}

@@ -1,0 +1,111 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// mourned is a provider whose runs ask two things, and that tells somebody when they are ended.
+type mourned struct {
+	scripted
+	mu    sync.Mutex
+	fails int // how often it cannot be told
+	told  []string
+}
+
+func (m *mourned) Withdrawn(_ context.Context, run provider.Run, gone provider.Gone) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = append(m.told, fmt.Sprintf("%s %s %s %d", gone.Interrupt, gone.Why, gone.Input, gone.Attempt))
+	if m.fails--; m.fails >= 0 {
+		return &provider.RetryError{Err: errors.New("busy")}
+	}
+	return nil
+}
+
+func (m *mourned) heard() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.told
+}
+
+func newMourned() *mourned {
+	m := new(mourned)
+	m.execute = func(_ int64, e provider.Execution) (result provider.Result, _ error) {
+		for _, a := range e.Answers {
+			result.Applied = append(result.Applied, a.Interrupt)
+		}
+		var open []provider.Question
+		for _, id := range []string{"q1", "q2"} {
+			if !slices.Contains(result.Applied, id) {
+				open = append(open, provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{}`)}})
+			}
+		}
+		result.Rest = provider.Waiting{Questions: open}
+		return result, nil
+	}
+	return m
+}
+
+// Of several processes one tells it, until it is heard; and nobody is told of what was decided.
+func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		m := newMourned()
+		m.fails = 1
+		e := looking(t, s, m)
+		looking(t, s, m)
+		looking(t, s, m)
+		waits(t, mustRun(t, e, scriptedStart()))
+		if err := e.Cancel(t.Context(), "acme", "x-1", "ops"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return len(m.heard()) >= 3 })
+		told := map[string]bool{}
+		for _, line := range m.heard() {
+			told[line] = true
+		}
+		if len(told) != 3 || !(told["q1 cancelled {} 0"] && told["q2 cancelled {} 0"]) || !(told["q1 cancelled {} 1"] || told["q2 cancelled {} 1"]) {
+			t.Errorf("it heard %q", m.heard())
+		}
+		papers, err := s.Papers(t.Context(), "acme", "back", store.PaperFilter{})
+		if err != nil || len(papers) != 2 {
+			t.Errorf("%+v, %v", papers, err)
+		}
+	})
+}
+
+// Whoever decided first has decided: the end of the run takes back nothing that was said.
+func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		m := newMourned()
+		e := executorOf(t, s, m, nil)
+		waits(t, mustRun(t, e, scriptedStart()))
+		word := executor.Request{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Wait: -1, Targets: map[string]executor.Answer{"q1": {Value: json.RawMessage(`1`)}}}
+		if _, err := e.Run(t.Context(), word); err != nil {
+			if _, pending := errors.AsType[*executor.PendingError](err); !pending {
+				t.Fatal(err)
+			}
+		}
+		escape := desk.Escape{From: desk.From{Actor: desk.Person("ann", "")}, Reason: "never mind"}
+		if err := e.Escape(t.Context(), "acme", "q2", escape); err != nil {
+			t.Fatal(err)
+		}
+		e.Start()
+		eventually(t, func() bool { return len(m.heard()) >= 1 })
+		papers, err := s.Papers(t.Context(), "acme", "back", store.PaperFilter{})
+		if err != nil || len(papers) != 1 || m.heard()[0] != "q2 cancelled {} 0" {
+			t.Errorf("%+v, %v, heard %q", papers, err, m.heard())
+		}
+	})
+}

@@ -40,37 +40,56 @@ func (c *keyMake) Run(p *program) error {
 	})
 }
 
-type keyRotate struct{ place }
+type keyRotate struct {
+	place
+	Settle time.Duration `default:"30s" help:"How long to wait, once everything is sealed anew, for processes that stood still with something sealed in their hands, before the old key goes."`
+}
 
 // Run changes the key. Processes that use the key file notice the new key by themselves; until they do, they seal with the old one. So it is
-// gone over everything until there was nothing left to do, and only then the old key goes.
+// gone over everything until there was nothing left to do, twice, with some time in between, and only then the old key goes.
 func (c *keyRotate) Run(ctx context.Context, p *program) error {
+	if c.Settle < 0 {
+		return usage("--settle: %s is no time to wait", c.Settle)
+	}
 	return c.withExecutor(ctx, p, func(o *opened) error {
 		if err := box.Rotate(o.file); err != nil {
 			return err
 		}
-		var all executor.Resealed
-		for round := 1; ; round++ {
-			if err := wait(ctx, 2*box.CheckEvery); err != nil {
-				return err
-			}
-			sum, err := o.Reseal(ctx, func(r executor.Resealed) {
-				fmt.Fprintf(p.err, "\rround %d: %d values seen, %d sealed anew", round, r.Seen, r.Changed)
-			})
-			fmt.Fprintln(p.err)
-			if err != nil {
-				return fmt.Errorf("%w; the old key is kept: call it again", err)
-			}
-			all.Seen, all.Changed = sum.Seen, all.Changed+sum.Changed
-			if sum.Changed == 0 {
-				break
-			}
+		all, err := c.resealAll(ctx, p, o)
+		if err != nil {
+			return fmt.Errorf("%w; the old key is kept: call it again", err)
 		}
 		if err := box.Retire(o.file); err != nil {
 			return err
 		}
 		return p.print(rotated{all.Seen, all.Changed}, func(w io.Writer) { fmt.Fprintln(w, "the key is changed") })
 	})
+}
+
+// resealAll goes over everything until nothing was left to do, and again after a while.
+func (c *keyRotate) resealAll(ctx context.Context, p *program, o *opened) (all executor.Resealed, err error) {
+	for round, rest := 1, false; ; round++ {
+		pause := 2 * box.CheckEvery
+		if rest {
+			pause = max(pause, c.Settle)
+			fmt.Fprintf(p.err, "waiting %s for processes that may have stood still\n", pause)
+		}
+		if err := wait(ctx, pause); err != nil {
+			return all, err
+		}
+		sum, err := o.Reseal(ctx, func(r executor.Resealed) {
+			fmt.Fprintf(p.err, "\rround %d: %d values seen, %d sealed anew", round, r.Seen, r.Changed)
+		})
+		fmt.Fprintln(p.err)
+		if err != nil {
+			return all, err
+		}
+		all.Seen, all.Changed = sum.Seen, all.Changed+sum.Changed
+		if sum.Changed == 0 && rest {
+			return all, nil
+		}
+		rest = sum.Changed == 0
+	}
 }
 
 // rotated is what a change of keys came to, for programs.

@@ -46,10 +46,6 @@ func signing(t *testing.T) inproc.Graph {
 func serving(t *testing.T) (url string, e *executor.Executor) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	s, err := sqlite.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := box.MakeFile(path + ".key"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +53,21 @@ func serving(t *testing.T) (url string, e *executor.Executor) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return "sqlite:" + path, servingWith(t, path, file)
+}
+
+func servingWith(t *testing.T, path string, seals executor.Box) *executor.Executor {
+	t.Helper()
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := inproc.New(signing(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err = executor.New(executor.Config{Store: s, Box: file, Providers: []provider.Provider{p}, Wait: time.Minute}); err != nil {
+	e, err := executor.New(executor.Config{Store: s, Box: seals, Providers: []provider.Provider{p}, Wait: time.Minute})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -72,7 +78,7 @@ func serving(t *testing.T) (url string, e *executor.Executor) {
 			t.Error(err)
 		}
 	})
-	return "sqlite:" + path, e
+	return e
 }
 
 // call runs the program.
@@ -99,7 +105,7 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := call(t, "key", "rotate", "--store", url); code != exitOK || !strings.Contains(out, "changed") {
+	if code, out, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code != exitOK || !strings.Contains(out, "changed") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	after, err := os.ReadFile(file)
@@ -109,6 +115,53 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
 		t.Errorf("the server goes on with %#v, %v", outcome, err)
+	}
+}
+
+// heeds is a place to write to where somebody waits for a word.
+type heeds struct {
+	word string
+	then func()
+}
+
+func (h *heeds) Write(text []byte) (int, error) {
+	if h.then != nil && bytes.Contains(text, []byte(h.word)) {
+		h.then()
+		h.then = nil
+	}
+	return len(text), nil
+}
+
+// A process that stood still writes what it has sealed with the old key when everything else is sealed anew.
+func TestKeyRotate_WaitsForAProcessThatStoodStill(t *testing.T) {
+	url, e := serving(t)
+	path := strings.TrimPrefix(url, "sqlite:")
+	stoodStill := &heeds{"waiting", func() {
+		text, err := os.ReadFile(path + ".key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []box.Key
+		for line := range strings.Lines(string(text)) {
+			key, err := box.ParseKey(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		seals, err := box.New(keys[1], keys[0]) // with the old one
+		if err != nil {
+			t.Fatal(err)
+		}
+		startMemo(t, servingWith(t, path, seals), "acme")
+	}}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, stoodStill); code != exitOK || stoodStill.then != nil {
+		t.Fatalf("%d %s", code, out.String())
+	}
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
+		t.Errorf("what was written late is lost: %#v, %v", outcome, err)
 	}
 }
 
@@ -154,6 +207,7 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 		"unknown command":  {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
 		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
 		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitError, "put it back"},
+		"no time at all":   {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "no time to wait"},
 		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
 		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitError, "exists"},
 		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},

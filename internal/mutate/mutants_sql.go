@@ -103,6 +103,12 @@ var sqliteMutants = []mutant{
 
 // postgresMutants are the same in PostgreSQL.
 var postgresMutants = []mutant{
+	{"I2", "on another server the feed stands still", "store/postgres/feedbase.go",
+		swap(`WHERE newest.xid >= feed_number(here.next)`, `WHERE false`),
+		"./store/postgres", "TestFeed_GoesOn"},
+	{"I2", "on another server the feed passes by those who have read on", "store/postgres/feedbase.go",
+		swap(`(1::bigint << 40)`, `1`),
+		"./store/postgres", "TestFeed_GoesOn"},
 	{"I16", "a lease with an old fence is good", "store/postgres/turn.go",
 		swap(`AND fence = $3 AND status`, `AND $3::bigint > 0 AND status`),
 		"./store/postgres", "TestStore/Runs/I16"},

@@ -1,10 +1,13 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -95,4 +98,22 @@ func (c *Cluster) url(user, password, database string) string {
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}).String()
+}
+
+// Restore copies a schema to a database of this server, wherever it comes from: by a dump, as from a backup.
+func (c *Cluster) Restore(t testing.TB, schema, from, to string) {
+	t.Helper()
+	dump, err := c.command("pg_dump", "--no-owner", "--schema="+schema, "--format=custom", from).Output()
+	if err == nil {
+		restore := c.command("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+to)
+		restore.Stdin = bytes.NewReader(dump)
+		_, err = restore.Output()
+	}
+	if err != nil {
+		text := ""
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+			text = string(failed.Stderr)
+		}
+		t.Fatalf("pgtest: %v: %s", err, text)
+	}
 }

@@ -36,8 +36,7 @@
 //
 // The feed of an account has the order of the transactions. An event is shown when no transaction with a lower number is under way any
 // more, in any database of the server: one that stays open for an hour holds up the feed for an hour, and loses nothing. The numbers are
-// the server's. After a dump was restored on another server, give that one higher numbers first (pg_resetwal -x and -e); until then
-// the cursors of followers are refused, or what is new is not shown.
+// the server's. Open notices that a dump was restored on another one, and moves them: cursors stay good.
 //
 // Hints go by NOTIFY, after the commit and for many runs at once. A Store listens on a connection of its own from its first Watch on.
 //

@@ -21,13 +21,13 @@ WHERE e.run_key = ` + thisKey + ` AND e.account = $1 AND e.number > $3 ORDER BY 
 	feedSQL = `
 SELECT e.xid, e.id, ` + eventColumns + ` FROM events AS e
 WHERE sha256(e.account) = sha256($1) AND e.account = $1
-  AND (e.xid, e.id) > ($2, $3) AND e.xid < pg_snapshot_xmin(pg_current_snapshot())
+  AND (e.xid, e.id) > ($2, $3) AND e.xid < feed_number(pg_snapshot_xmin(pg_current_snapshot()))
 ORDER BY e.xid, e.id LIMIT $4`
 
 	// horizonSQL returns a number that no transaction has had yet, and whether there are events that feedSQL would not show yet.
 	horizonSQL = `
-SELECT pg_snapshot_xmax(pg_current_snapshot()), EXISTS (
-    SELECT FROM events WHERE sha256(account) = sha256($1) AND account = $1 AND xid >= pg_snapshot_xmin(pg_current_snapshot()))`
+SELECT feed_number(pg_snapshot_xmax(pg_current_snapshot())), EXISTS (
+    SELECT FROM events WHERE sha256(account) = sha256($1) AND account = $1 AND xid >= feed_number(pg_snapshot_xmin(pg_current_snapshot())))`
 )
 
 // feedPatience is how long Feed waits for transactions that keep back what it has. Ours last for milliseconds.

@@ -38,7 +38,14 @@ func Open(ctx context.Context, connString string, config Config) (*Store, error)
 	if err != nil {
 		return nil, wrap("open", "database", err)
 	}
-	return open(ctx, connString, config, steps)
+	s, err := open(ctx, connString, config, steps)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.settle(ctx, config.withDefaults().Schema); err != nil {
+		return nil, errors.Join(wrap("open", s.name, withContext(ctx, err)), s.Close())
+	}
+	return s, nil
 }
 
 func open(ctx context.Context, connString string, config Config, steps []migration.Step) (*Store, error) {

@@ -82,7 +82,9 @@ func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // forwarding are what proxies add. Whoever is behind one is not who the connection says.
-var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
+var forwarding = []string{
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via",
+}
 
 // isLocal reports whether a request comes straight from this machine, and from a page of ours: a host that somebody else's name server says is
 // here is still somebody else's.

@@ -138,6 +138,7 @@ var elsewhere = map[string]func(*http.Request){
 	"a proxy for TLS":      func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
 	"a proxy with a host":  func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "localhost") },
 	"nginx":                func(r *http.Request) { r.Header.Set("X-Real-IP", "127.0.0.1") },
+	"a content network":    func(r *http.Request) { r.Header.Set("CF-Connecting-IP", "127.0.0.1") },
 	"a proxy of old":       func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") },
 	"a rebound name":       func(r *http.Request) { r.Host = "elsewhere.example:8080" },
 	"a name that looks so": func(r *http.Request) { r.Host = "127.0.0.1.elsewhere.example" },

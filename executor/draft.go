@@ -207,7 +207,7 @@ func (d *draft) write(ctx context.Context) error {
 	}
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	version, err := d.state.Checkpoints.Save(lasting, d.key, save.Base, save.Delta)
+	version, err := d.state.Save(lasting, d.key, save.Base, save.Delta)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken = err; err == nil {
@@ -216,7 +216,7 @@ func (d *draft) write(ctx context.Context) error {
 	return err
 }
 
-// take returns what is kept back, sealed, and keeps it no longer; nil if there is nothing.
+// take returns what is kept back, and keeps it no longer; nil if there is nothing.
 func (d *draft) take() (*store.Save, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,14 +242,22 @@ func (d *draft) take() (*store.Save, error) {
 		d.there[name] = data != nil
 	}
 	d.changed, d.size = nil, 0
-	save.Delta = d.state.seal(d.key, save.Delta)
 	return save, nil
 }
 
 // ending is what is still to be written of a state when the run rests: one of the two, or nothing where it is nil.
 type ending struct {
-	last  *store.Save // what is kept back
+	of    *draft
+	last  *store.Save // what is kept back, not sealed yet
 	spent *store.Save // what is in the store goes; for a run that is over and needs none of it
+}
+
+// sealed is what was kept back, as it goes into the store. A run that is over mostly needs none of it.
+func (e ending) sealed() *store.Save {
+	if e.last == nil {
+		return nil
+	}
+	return &store.Save{Base: e.last.Base, Delta: e.of.state.seal(e.of.key, e.last.Delta)}
 }
 
 // close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
@@ -257,7 +265,7 @@ func (d *draft) close() (end ending, err error) {
 	d.atStore <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()
 	d.mu.Lock()
-	d.closed = true
+	d.closed, end.of = true, d
 	if d.stored > 0 {
 		end.spent = &store.Save{Base: d.stored, Drop: true}
 	}

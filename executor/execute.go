@@ -113,7 +113,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.handBack(settle, work, end.last, err)
+		e.handBack(settle, work, end.sealed(), err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
@@ -198,9 +198,11 @@ func (e *Executor) stateOf() *sealedState { return &sealedState{e.store, e} }
 // settle gives the run back, with what it came to and the last of its state. A state of which all is in the outcome is not kept beside it.
 func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, end ending) (outcome fermata.Outcome, err error) {
 	defer safely.Recover(&err)
-	rest := store.Rest{Status: store.Waiting, State: end.last}
+	rest := store.Rest{Status: store.Waiting}
 	if done, over := result.Rest.(provider.Completed); over && done.Spent {
 		rest.State = end.spent
+	} else {
+		rest.State = end.sealed()
 	}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, questionID(i.ID)) {

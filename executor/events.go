@@ -20,7 +20,7 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, after i
 		changed, stop := e.changes.subscribe(e, store.Key{Account: account, Run: run.ID})
 		defer stop()
 		for {
-			events, err := e.store.Events(ctx, account, run.ID, after, 0)
+			events, err := e.Events(ctx, account, run.ID, after)
 			if err != nil {
 				yield(store.Event{}, err)
 				return

@@ -212,6 +212,27 @@ func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
 	}
 }
 
+// Whoever follows a run that is erased hears of it, and does not wait for ever for what will never happen.
+func TestEvents_OfARunThatIsErasedEnd(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := executorOf(t, s, spy(t), nil)
+		startSpy(t, e, "spy-1")
+		patient, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var told error
+		for event, err := range e.Follow(patient, "acme", "spy-1", 0) {
+			if told = err; event.Kind == store.EventWaiting {
+				if _, err := e.Erase(t.Context(), "acme"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !errors.Is(told, executor.ErrUnknownRun) {
+			t.Errorf("told: %v", told)
+		}
+	})
+}
+
 func TestEvents_AnswersArePulledEachOnce(t *testing.T) {
 	runs := memory.NewRuns(nil)
 	e := executorOf(t, runs, spy(t), nil)

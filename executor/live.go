@@ -2,6 +2,8 @@ package executor
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,9 +75,17 @@ func (l *live) reporter(run store.Run) func(provider.Progress) {
 	}
 }
 
-// Events returns what happened to a run behind an event, in order; a page of it if there is much.
+// Events returns what has happened to a run behind a number. A run that was erased meanwhile is [ErrUnknownRun].
 func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
-	return e.store.Events(ctx, account, run, after, 0)
+	// Every run has a first event, and whoever is up to date gets the last one again: nothing at all means that the run is gone.
+	events, err := e.store.Events(ctx, account, run, max(0, after-1), 0)
+	if err == nil && len(events) == 0 && after > 1 { // or that there never was such a number
+		events, err = e.store.Events(ctx, account, run, 0, 1)
+	}
+	if err == nil && len(events) == 0 {
+		err = fmt.Errorf("%w: %q", ErrUnknownRun, run)
+	}
+	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Number <= after }), err
 }
 
 // Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.

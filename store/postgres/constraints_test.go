@@ -159,6 +159,7 @@ var forbidden = []forbiddenWrite{
 	{"deleted value", "kept once stays", `DELETE FROM once`},
 
 	// What programs sign in with.
+	{"a second base of the feed", "feed_base_alone_check", `INSERT INTO feed_base (alone) VALUES (false)`},
 	{"credential without an id", "credentials_id_check", credential(`'', NULL`)},
 	{"credential that was revoked before it was made", "good when it is made", credential(`'new', now()`)},
 }

@@ -85,7 +85,7 @@ func TestI8_EveryStatementNamesTheAccount(t *testing.T) {
 	account := regexp.MustCompile(`\baccount = \$\d|\(account, `)
 	all := map[string]string{ // those that go over all accounts
 		"matureSQL": "claim", "nextRunSQL": "claim", "undoneSQL": "claim: of the run that was taken", "dueSQL": "expire", "finishedSQL": "retention",
-		"countSQL": "size", "keepOnceSQL": "belongs to no account", "keptOnceSQL": "belongs to no account",
+		"countSQL": "size", "moveBaseSQL": "the numbers are the server's", "keepOnceSQL": "belongs to no account", "keptOnceSQL": "belongs to no account",
 		"duePapersSQL": "the clock", "waitsSQL": "the metrics", "auditAccountsSQL": "who goes through all logs", "credentialSQL": "whoever signs in has not said yet whose account it is", "forgetCredentialsSQL": "retention",
 	}
 	for name, text := range statements(t) {

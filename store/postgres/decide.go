@@ -140,7 +140,7 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	}
 	if !given {
 		known, err := s.replay(ctx, d)
-		if err == store.ErrNotFound && !locked {
+		if errors.Is(err, store.ErrNotFound) && !locked {
 			known = store.Receipt{Run: d.Run, Result: store.Unknown, Interrupt: d.Answers[0].Interrupt}
 			known.At, err = s.Now(ctx)
 		}

@@ -47,10 +47,10 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if err != nil {
 		return Grant{}, err
 	}
-	doc, err := e.Request(ctx, account, request)
-	if err != nil {
-		return Grant{}, err
+	if question.Request == nil {
+		return Grant{}, store.ErrNotFound
 	}
+	doc := *question.Request
 	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
 		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,6 +23,8 @@ type QuestionView struct {
 	store.Asked // without what is sealed
 	Data        json.RawMessage
 	Answer      json.RawMessage
+	// Request is what people have before them; nil if nobody was asked.
+	Request *desk.Request
 }
 
 // List returns runs of an account, the newest first.
@@ -100,6 +103,13 @@ func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {
 	if q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil {
 		return q, err
 	}
-	q.Asked.Data, q.Interrupt.Answer = nil, nil
+	if a.Request != nil {
+		known, err := e.readRequest(*a.Request)
+		if err != nil {
+			return q, err
+		}
+		q.Request = &known.Request
+	}
+	q.Asked.Data, q.Interrupt.Answer, q.Asked.Request = nil, nil, nil
 	return q, nil
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -75,22 +74,16 @@ func told(life *api.Life, doc desk.Request) {
 }
 
 // withLife adds to a request what people did with it, if it is known to them.
-func (s *Server) withLife(ctx context.Context, q executor.QuestionView) (api.Request, error) {
+func (s *Server) withLife(ctx context.Context, q executor.QuestionView) api.Request {
 	r := requestOf(q)
-	me := who(ctx)
-	doc, err := s.config.Executor.Request(ctx, me.Account, q.ID)
-	switch {
-	case err == nil:
-	case isNotFound(err):
-		return r, nil
-	default:
-		return r, explain(err)
+	if q.Request == nil {
+		return r
 	}
-	r.Life, r.Shown = s.lifeOf(doc, me), doc.Digest()
+	r.Life, r.Shown = s.lifeOf(*q.Request, who(ctx)), q.Request.Digest()
 	if q.State == store.Withdrawn {
 		r.Life.State = string(desk.Withdrawn)
 	}
-	return r, nil
+	return r
 }
 
 type actInput struct {
@@ -202,8 +195,6 @@ func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamRes
 		_, _ = hc.BodyWriter().Write([]byte(text.String())) // whoever has gone needs no error
 	}}, nil
 }
-
-func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 type analyticsInput struct {
 	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How far to look back."`

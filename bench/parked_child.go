@@ -41,6 +41,8 @@ type childOrder struct {
 	// Decide has the keys of runs to be decided, one after the other.
 	Decide []string
 	Pause  time.Duration
+	// Expire is how many questions expire meanwhile: then runs are decided for as long as that takes.
+	Expire int
 	// Report asks for one over all decisions.
 	Report bool
 }
@@ -51,6 +53,8 @@ type childReply struct {
 	URL, Key  string
 	Keys      []string
 	Latencies []time.Duration
+	// Swept and GoneOn are how long it took until all had expired, and their runs had gone on.
+	Swept, GoneOn time.Duration
 	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
 	Asked, Words int
 	CPU          time.Duration
@@ -103,6 +107,12 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		if reply.Keys, err = web.keys(ctx, order.Account, order.Keys); err != nil {
 			return err
+		}
+		if order.Expire > 0 {
+			if err := whileExpiring(ctx, e, order, &reply); err != nil {
+				reply.Error = err.Error()
+			}
+			order.Decide = nil
 		}
 		for _, key := range order.Decide {
 			n++

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -75,17 +74,19 @@ func (s *stats) delivered(err error) {
 // stale is the reason of those that nobody decided in time.
 const stale = "stale"
 
+// question names one of any account.
+type question struct{ account, id string }
+
 // lapsed counts what has expired, by the reasons that their requests give.
-func (e *Executor) lapsed(ctx context.Context, over []store.Interrupt) {
+func (s *stats) lapsed(over []store.Interrupt, otherwise map[question]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, i := range over {
-		known, err := e.requestOf(ctx, i.Account, i.ID)
-		e.stats.mu.Lock()
-		if err == nil && known != nil && known.Final != nil && known.Final.Reason != stale {
-			e.stats.LapsedOtherwise++
-		} else { // also one that began without a request
-			e.stats.Stale++
+		if otherwise[question{i.Account, i.ID}] {
+			s.LapsedOtherwise++
+		} else {
+			s.Stale++
 		}
-		e.stats.mu.Unlock()
 	}
 }
 

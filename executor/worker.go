@@ -54,8 +54,8 @@ func (e *Executor) seek() {
 	}
 }
 
-// expireAtOnce is how many questions expire in one transaction.
-const expireAtOnce = 100
+// expireAtOnce is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
+const expireAtOnce = 10
 
 // sweep lets questions expire. A clock that jumps must not empty an inbox: what the store's clock says has to agree with how much time has
 // passed here.
@@ -96,14 +96,16 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
 	defer cancel()
 	// Nothing by a clock that has jumped since it was looked at.
+	otherwise := make(map[question]bool)
 	over, err := e.store.Expire(ctx, now, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
-		beside := e.lapse(i, request, now, last.Outages)
+		beside, other := e.lapse(i, request, now, last.Outages)
 		if beside.PutsOff(i.ID) {
 			spared++
 		}
+		otherwise[question{i.Account, i.ID}] = other
 		return beside
 	})
-	e.lapsed(e.life, over)
+	e.stats.lapsed(over, otherwise)
 	return len(over), spared, err
 }
 

@@ -31,6 +31,7 @@ type childOrder struct {
 	// The first one says where the runs are, and whether what they hold is sealed.
 	Ground, Place, Text string
 	Sealed              bool
+	Lease               time.Duration // 0 is the default
 	// Serve asks for a server with so many streams at most; see [serving].
 	Serve int
 	// Keys asks for so many keys of an account, to come in with.
@@ -155,7 +156,7 @@ func openChild(ctx context.Context, o childOrder) (*executing, error) {
 			return nil, errors.Join(err, kept.Close())
 		}
 	}
-	e, err := newExecuting(executor.Config{Store: kept, Box: sealer}, reviewPiece(o.Text), kept.Close)
+	e, err := newExecuting(executor.Config{Store: kept, Box: sealer, Lease: o.Lease}, reviewPiece(o.Text), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}

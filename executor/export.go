@@ -38,31 +38,23 @@ type exportedPaper struct {
 func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
-	var before store.RunPlace
-	for {
-		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
+	for run, err := range e.runs(ctx, account, store.Filter{}) {
 		if err != nil {
 			return count, err
 		}
-		if len(runs) == 0 {
-			return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
+		line, err := e.export(ctx, run)
+		if isNotFound(err) {
+			continue // forgotten meanwhile
 		}
-		for _, run := range runs {
-			line, err := e.export(ctx, run)
-			if isNotFound(err) {
-				continue // forgotten meanwhile
-			}
-			if err == nil {
-				err = out.Encode(line)
-			}
-			if err != nil {
-				return count, err
-			}
-			count++
+		if err == nil {
+			err = out.Encode(line)
 		}
-		last := runs[len(runs)-1]
-		before = store.RunPlace{Created: last.Created, ID: last.ID}
+		if err != nil {
+			return count, err
+		}
+		count++
 	}
+	return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
 }
 
 // export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
@@ -110,7 +102,7 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 // exportPapers writes papers that belong to no run.
 func (e *Executor) exportPapers(ctx context.Context, account string, kind store.PaperKind, out *json.Encoder) error {
 	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
 		if err != nil || len(papers) == 0 {
 			return err
 		}

@@ -57,11 +57,8 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if err := e.mayRemember(doc, r); err != nil {
 		return Grant{}, err
 	}
-	c := &filing{run: store.Run{Account: account, ID: question.Run, StateKey: question.StateKey, Provider: question.Provider, Graph: question.Graph}}
-	if c.dossier, err = e.dossierOf(ctx, account, question.Run); err != nil {
-		return Grant{}, err
-	}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	c, err := e.filingFor(ctx, question.Asked)
+	if err != nil {
 		return Grant{}, err
 	}
 	made, err := e.narrowest(ctx, c, question, doc, r)
@@ -142,27 +139,21 @@ func (e *Executor) keepGrant(c *filing, g *Grant) error {
 // Grants lists what is remembered in an account, also what has ended.
 func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) {
 	var all []Grant
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, account, grantPaper, store.PaperFilter{After: after, Limit: 1000})
+	for paper, err := range e.papers(ctx, account, grantPaper, store.PaperFilter{Limit: papersAtOnce}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, paper := range papers {
-			after = paper.ID
-			if paper.Body == nil {
-				continue // it was erased
-			}
-			g, err := e.readGrant(paper)
-			if err != nil { // it stands for no yes then; the rest still does
-				e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
-				continue
-			}
-			all = append(all, g)
+		if paper.Body == nil {
+			continue // it was erased
 		}
-		if len(papers) < 1000 {
-			return all, nil
+		g, err := e.readGrant(paper)
+		if err != nil { // it stands for no yes then; the rest still does
+			e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
+			continue
 		}
+		all = append(all, g)
 	}
+	return all, nil
 }
 
 func (e *Executor) readGrant(paper store.Paper) (Grant, error) {

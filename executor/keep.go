@@ -95,23 +95,15 @@ func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, err error) {
 	var first error
 	left := 0
-	for filter := (store.Filter{}); ; {
-		runs, err := e.store.List(ctx, account, filter)
+	for run, err := range e.runs(ctx, account, store.Filter{}) {
 		if err != nil {
 			return count, err
 		}
-		if len(runs) == 0 {
-			break
+		if err := e.erase(ctx, run); err != nil {
+			first, left = cmp.Or(first, err), left+1
+			continue
 		}
-		for _, run := range runs {
-			if err := e.erase(ctx, run); err != nil {
-				first, left = cmp.Or(first, err), left+1
-				continue
-			}
-			count++
-		}
-		last := runs[len(runs)-1]
-		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
+		count++
 	}
 	if first != nil {
 		err = fmt.Errorf("executor: %d runs are left; the first: %w", left, first)
@@ -138,7 +130,7 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 // erasePapers leaves nothing of the papers of a kind but their ids, which say nothing. That a grant ends by it is for the log to say.
 func (e *Executor) erasePapers(ctx context.Context, account string, kind store.PaperKind) error {
 	for after, try := "", 0; ; {
-		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
 		if err != nil || len(papers) == 0 {
 			return err
 		}

@@ -25,26 +25,19 @@ func (e *Executor) Replay(ctx context.Context, account string, candidate *policy
 // rulings goes through what was ruled, the oldest first.
 func (e *Executor) rulings(ctx context.Context, account string, from time.Time) iter.Seq2[replay.Ruled, error] {
 	return func(yield func(replay.Ruled, error) bool) {
-		for after := rulingTime(from); ; {
-			papers, err := e.store.Papers(ctx, account, rulingPaper, store.PaperFilter{After: after, Limit: rulingsAtOnce})
+		for paper, err := range e.papers(ctx, account, rulingPaper, store.PaperFilter{After: rulingTime(from), Limit: rulingsAtOnce}) {
 			if err != nil {
 				yield(replay.Ruled{}, err)
 				return
 			}
-			for _, paper := range papers {
-				after = paper.ID
-				if paper.Body == nil {
-					continue // of a time when nothing was kept
-				}
-				r, err := e.readRuling(paper)
-				if ended := ctx.Err(); ended != nil {
-					err = ended // rules may take long for each
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
+			if paper.Body == nil {
+				continue // of a time when nothing was kept
 			}
-			if len(papers) < rulingsAtOnce {
+			r, err := e.readRuling(paper)
+			if ended := ctx.Err(); ended != nil {
+				err = ended // rules may take long for each
+			}
+			if !yield(r, err) || err != nil {
 				return
 			}
 		}

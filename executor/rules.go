@@ -249,22 +249,17 @@ func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing) ([
 // requestsOf are all requests of a run.
 func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Request, error) {
 	var docs []desk.Request
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, After: after, Limit: 1000})
+	for paper, err := range e.papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, Limit: papersAtOnce}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, paper := range papers {
-			known, err := e.readRequest(paper)
-			if err != nil {
-				return nil, err
-			}
-			docs, after = append(docs, known.Request), paper.ID
+		known, err := e.readRequest(paper)
+		if err != nil {
+			return nil, err
 		}
-		if len(papers) < 1000 {
-			return docs, nil
-		}
+		docs = append(docs, known.Request)
 	}
+	return docs, nil
 }
 
 // requirement is what rules demand, in the words of the desk.

@@ -71,24 +71,13 @@ func (e *Executor) keepRuling(ctx context.Context, c *filing, j *judgement, stag
 
 // ruled reports whether a ruling was filed before. It is asked where somebody may have died after that.
 func (e *Executor) ruled(ctx context.Context, run store.Run, key string) (bool, error) {
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, run.Account, rulingPaper, store.PaperFilter{Run: run.ID, After: after, Limit: rulingsAtOnce})
-		if err != nil {
-			return false, err
-		}
-		for _, paper := range papers {
-			if after = paper.ID; strings.HasSuffix(paper.ID, "/"+key) {
-				return true, nil
-			}
-		}
-		if len(papers) < rulingsAtOnce {
-			return false, nil
+	for paper, err := range e.papers(ctx, run.Account, rulingPaper, store.PaperFilter{Run: run.ID, Limit: rulingsAtOnce}) {
+		if err != nil || strings.HasSuffix(paper.ID, "/"+key) {
+			return err == nil, err
 		}
 	}
+	return false, nil
 }
-
-// rulingsAtOnce is how many are read together: each may be as large as the arguments of an action.
-const rulingsAtOnce = 100
 
 // deny files that the rules do not let something be done, and the line for the log. digest is that of the action.
 func (e *Executor) deny(ctx context.Context, c *filing, j *judgement, key, digest, request string) error {

@@ -22,12 +22,12 @@ func (e *Executor) Act(ctx context.Context, account, id string, act desk.Act) (d
 	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Escape, desk.Withdraw:
 		return desk.Request{}, ErrDecides
 	}
-	for try := 0; ; try++ {
-		doc, err := e.act(ctx, account, id, act)
-		if !errors.Is(err, store.ErrStale) || try == maxTries {
-			return doc, err
-		}
-	}
+	var doc desk.Request
+	err := whileStale(ctx, func() (err error) {
+		doc, err = e.act(ctx, account, id, act)
+		return err
+	})
+	return doc, err
 }
 
 // act is one try. It returns ErrStale if somebody else was faster.
@@ -89,18 +89,13 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 
 // end ends a run, on somebody's behalf. What people have before them is withdrawn with it.
 func (e *Executor) end(ctx context.Context, run store.Run, actor string, as store.Status) error {
-	for try := 0; ; try++ {
+	return whileStale(ctx, func() error {
 		beside, err := e.ending(ctx, run, actor, as)
 		if err == nil {
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
-		if !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // ending is what is written beside a run that somebody ends.
@@ -113,11 +108,7 @@ func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as s
 	if err := e.withdrawOpen(ctx, c, "", string(as)); err != nil {
 		return store.Beside{}, err
 	}
-	who := theSystem
-	if actor != "" {
-		who = audit.Actor{Principal: actor, Kind: audit.Person}
-	}
-	err = c.line(who, c.place(), audit.RunEnded{Status: string(as)})
+	err = c.line(onBehalfOf(actor), c.place(), audit.RunEnded{Status: string(as)})
 	return c.Beside, err
 }
 

@@ -167,12 +167,7 @@ func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 
 // Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
 func (e *Executor) Revoke(ctx context.Context, account, id, by string) error {
-	for try := 0; ; try++ {
-		err := e.revoke(ctx, account, id, by)
-		if !errors.Is(err, store.ErrStale) || try == maxTries {
-			return err
-		}
-	}
+	return whileStale(ctx, func() error { return e.revoke(ctx, account, id, by) })
 }
 
 func (e *Executor) revoke(ctx context.Context, account, id, by string) error {

@@ -63,11 +63,7 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey, actor string) e
 		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
 	}
 	c := &filing{run: run}
-	who := theSystem
-	if actor != "" {
-		who = audit.Actor{Principal: actor, Kind: audit.Person}
-	}
-	if err := c.line(who, c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
+	if err := c.line(onBehalfOf(actor), c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
 	if err := e.store.Amend(ctx, account, c.Beside); err != nil {

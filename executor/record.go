@@ -47,6 +47,14 @@ var (
 	clockLine = audit.Actor{Principal: "system:clock", Kind: audit.Clock}
 )
 
+// onBehalfOf is the person who had something done, or the system if nobody is named.
+func onBehalfOf(person string) audit.Actor {
+	if person == "" {
+		return theSystem
+	}
+	return audit.Actor{Principal: person, Kind: audit.Person}
+}
+
 // line adds a line to the audit log.
 func (c *filing) line(actor audit.Actor, place audit.Place, body audit.Body) error {
 	line, err := audit.Line(c.run.Account, actor, place, body)

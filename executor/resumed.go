@@ -123,7 +123,7 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 		return nil
 	}
 	d := resumeOf(run, request)
-	for try := 0; ; try++ {
+	return whileStale(ctx, func() error {
 		kept, err := e.keptAnswer(ctx, d)
 		if err != nil || kept.Logged {
 			return err
@@ -133,13 +133,8 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 			return err
 		}
 		c.Papers = append(c.Papers, resumeFacts{Body: d.Body, Store: true, Logged: true}.change(d, kept.revision))
-		if err = e.noteRefusal(ctx, run.Account, c); !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+		return e.noteRefusal(ctx, run.Account, c)
+	})
 }
 
 // resumeOf is a decision as far as its resume id goes.

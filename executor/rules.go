@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -29,15 +28,12 @@ func (e *Executor) rules(run store.Run, d dossier, state *draft) fermata.Policy 
 		if within(action.Address, editSegment) {
 			return fermata.Ruling{}, nil // the desk has judged it, with the decision that it is part of
 		}
-		for try := 0; ; try++ {
-			ruling, err := e.ruling(ctx, run, d, state, action)
-			if !errors.Is(err, store.ErrStale) {
-				return ruling, later(err)
-			}
-			if err := backOff(ctx, try); err != nil {
-				return fermata.Ruling{}, later(err)
-			}
-		}
+		var ruling fermata.Ruling
+		err := whileStale(ctx, func() (err error) {
+			ruling, err = e.ruling(ctx, run, d, state, action)
+			return err
+		})
+		return ruling, later(err)
 	})
 }
 
@@ -64,21 +60,6 @@ func later(err error) error {
 		return err
 	}
 	return &provider.RetryError{After: time.Second, Err: err}
-}
-
-// backOff waits a little before something is tried again that somebody else was faster with: the longer, the more there are of them.
-func backOff(ctx context.Context, try int) error {
-	if try >= maxTries {
-		return store.ErrStale
-	}
-	timer := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // ruling judges an action. What is allowed is charged to the counters of the rules at once, together with the use of a grant; it returns

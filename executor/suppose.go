@@ -81,15 +81,7 @@ func (e *Executor) AuditLines(ctx context.Context, account string, after int64, 
 
 // Escape gives up the task that a question is part of: the run is ended, and whatever else it waits for is withdrawn.
 func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
-	for try := 0; ; try++ {
-		err := e.escape(ctx, account, id, act)
-		if !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+	return whileStale(ctx, func() error { return e.escape(ctx, account, id, act) })
 }
 
 // escape is one try. It returns ErrStale if somebody else was faster.

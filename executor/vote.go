@@ -27,9 +27,6 @@ func (e *countedError) Error() string { return errCounted.Error() }
 // Is reports whether target is errCounted.
 func (e *countedError) Is(target error) bool { return target == errCounted }
 
-// maxTries is how often a word is weighed anew because somebody else changed the request meanwhile.
-const maxTries = 100
-
 // beginning is what is written beside a run that begins.
 func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
 	known, paper, err := e.newDossier(ctx, begin.Account, begin.ID, request.Actor)

@@ -20,7 +20,7 @@ import (
 
 // A provider may ask again under an id that was answered: the code that asked did not like the answer, or uses one id for one question after
 // the other. A decision is for ever, so what is asked again is visible under an id of its own: "int_1", "int_1~2", "int_1~3".
-const again = "~"
+const repeatMark = "~"
 
 // questionID is the provider's id of a visible one.
 func questionID(visible string) string {
@@ -37,15 +37,15 @@ func nextID(visible string) string {
 	if !ok || number < 2 {
 		id, number = visible, 1
 	}
-	return id + again + strconv.Itoa(number+1)
+	return id + repeatMark + strconv.Itoa(number+1)
 }
 
 func cutLast(visible string) (id string, number int, ok bool) {
-	i := strings.LastIndex(visible, again)
+	i := strings.LastIndex(visible, repeatMark)
 	if i < 0 {
 		return "", 0, false
 	}
-	number, err := strconv.Atoi(visible[i+len(again):])
+	number, err := strconv.Atoi(visible[i+len(repeatMark):])
 	return visible[:i], number, err == nil
 }
 
@@ -63,11 +63,9 @@ func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string
 	return q.ID
 }
 
-// ask makes questions visible.
-func (e *Executor) ask(
-	ctx context.Context, work *store.Work, c *filing, questions []provider.Question, rest *store.Rest, again bool,
-) (fermata.Outcome, error) {
-	run := work.Run
+// ask makes questions visible: it adds them to rest, and puts those that are new before people.
+func (e *Executor) ask(ctx context.Context, c *filing, questions []provider.Question, rest *store.Rest) (fermata.Outcome, error) {
+	run := c.run
 	before, err := e.lastOpen(run)
 	if err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func (e *Executor) ask(
 			return failed(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), nil
 		}
 		q.ID = visible(q, before, rest.Applied)
-		if again {
+		if c.maybeAsked {
 			if q.ID, err = e.unused(ctx, run, q); err != nil {
 				return nil, err
 			}
@@ -88,7 +86,7 @@ func (e *Executor) ask(
 			return nil, err
 		}
 		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
-			err := e.request(ctx, c, q, &shown, again)
+			err := e.request(ctx, c, q, &shown)
 			if denied, ok := errors.AsType[*deniedError](err); ok {
 				return failed(run, "denied", denied.Error()), nil
 			}
@@ -152,9 +150,9 @@ func (e *Executor) unused(ctx context.Context, run store.Run, q provider.Questio
 }
 
 // request puts a question before people.
-func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, shown *store.NewInterrupt, again bool) error {
+func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, shown *store.NewInterrupt) error {
 	base := int64(0)
-	if again {
+	if c.maybeAsked {
 		known, err := e.store.Paper(ctx, c.run.Account, store.RequestPaper, q.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err

@@ -20,7 +20,6 @@ type draft struct {
 	state  *sealedState // fenced
 	key    store.Key
 	moment time.Duration // none: everything is written at once
-	life   context.Context
 
 	// atStore is full while somebody is at the store. It is no mutex: whoever waits for a mutex cannot be called off.
 	atStore chan struct{}
@@ -50,7 +49,7 @@ var _ store.Checkpoints = (*draft)(nil)
 func (e *Executor) newDraft(work *store.Work, known *store.Checkpoint) *draft {
 	d := &draft{
 		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
-		moment: e.config.SaveDelay, life: e.life, atStore: make(chan struct{}, 1),
+		moment: e.config.SaveDelay, atStore: make(chan struct{}, 1),
 	}
 	d.known = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
 	if known != nil {
@@ -186,7 +185,7 @@ func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, e
 
 // due writes what was kept back for long enough. If that fails, the run hears of it with its next save.
 func (d *draft) due() {
-	_ = d.write(d.life)
+	_ = d.write(d.state.executor.life)
 }
 
 // write writes what is kept back, and returns when it is durable. After an error nothing is written any more: whether it was

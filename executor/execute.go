@@ -209,9 +209,10 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err = e.rest(ctx, work, c, result, rest, false)
-	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // what it asks was asked before; or people did something
-		outcome, err = e.rest(ctx, work, c, result, rest, true)
+	outcome, err = e.rest(ctx, work, c, result, rest)
+	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // or people did something
+		c.maybeAsked = true
+		outcome, err = e.rest(ctx, work, c, result, rest)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
 		return nil, nil // it is not what all who decided wait for
@@ -219,11 +220,11 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 	return outcome, err
 }
 
-// rest writes down what the run came to. again says that what it asks may have been asked before.
-func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest, again bool) (fermata.Outcome, error) {
+// rest writes down what the run came to.
+func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
 	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
-	outcome, err := e.came(ctx, work, c, result.Rest, &rest, again)
+	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err
 	}
@@ -270,9 +271,9 @@ func (e *Executor) withdrawUnasked(ctx context.Context, c *filing, rest store.Re
 	return e.withdraw(ctx, c, gone, "no longer asked")
 }
 
-// came says what a rest is for those outside.
-func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came provider.Rest, rest *store.Rest, again bool) (fermata.Outcome, error) {
-	run := work.Run
+// came is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
+func (e *Executor) came(ctx context.Context, c *filing, came provider.Rest, rest *store.Rest) (fermata.Outcome, error) {
+	run := c.run
 	switch r := came.(type) {
 	case provider.Completed:
 		return fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}, nil
@@ -285,7 +286,7 @@ func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came p
 		if err := e.tellTime(ctx, c); err != nil {
 			return nil, err
 		}
-		return e.ask(ctx, work, c, r.Questions, rest, again)
+		return e.ask(ctx, c, r.Questions, rest)
 	}
 	return failed(run, "bad_provider", "the provider came back with nothing"), nil
 }

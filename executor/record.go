@@ -25,6 +25,9 @@ type filing struct {
 	edit *judgement
 	// stands is what is written even if the run fails over what it asks.
 	stands store.Beside
+	// maybeAsked says that the store may have what the run asks already: a first try to come to rest was stale. Most questions are new, so
+	// that is looked up only then.
+	maybeAsked bool
 	// approved are those who said yes to something in it.
 	approved []string
 }

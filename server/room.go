@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -107,21 +108,29 @@ func (s *Server) look(ctx context.Context, account string) error {
 	for !s.rooms.take(account, time.Now()) {
 		l, mine := s.rooms.join(account)
 		if mine {
-			more, err := s.room(ctx, account)
-			s.rooms.saw(account, l, more, err, time.Now())
-			return err
+			return s.lookFor(ctx, account, l)
 		}
 		select {
 		case <-l.done:
 		case <-ctx.Done():
 			return explain(ctx.Err())
 		}
-		if p, ok := l.err.(*Problem); ok && p.limit != "" {
+		if p, ok := errors.AsType[*Problem](l.err); ok && p.limit != "" {
 			return p // else it could not be found out for whoever looked, who may have gone away
 		}
 	}
 	return nil
 }
+
+// lookFor finds out how much room an account has, for all who wait for that. They look for themselves if it panics.
+func (s *Server) lookFor(ctx context.Context, account string, l *look) (err error) {
+	more, err := 0, errNotSeen
+	defer func() { s.rooms.saw(account, l, more, err, time.Now()) }()
+	more, err = s.room(ctx, account)
+	return err
+}
+
+var errNotSeen = errors.New("server: the room of an account was not found out")
 
 // room is how many more runs an account could start, or why it cannot start any.
 func (s *Server) room(ctx context.Context, account string) (more int, err error) {

@@ -66,14 +66,24 @@ func (e *Executor) outcome(ctx context.Context, request Request, t target) (ferm
 	}
 	run, err := e.find(ctx, request.Account, t.stateKey)
 	switch {
-	case errors.Is(err, ErrUnknownRun): // it was kept long enough, or erased
-		return failed(store.Run{ID: t.run}, "forgotten", "the run was deleted"), nil
+	case errors.Is(err, ErrUnknownRun):
+		return Forgotten(t.run), nil
 	case err != nil:
 		return nil, err
 	case run.ID != t.run:
-		return failed(store.Run{ID: t.run}, "superseded", "another run took its state key"), nil
+		return Superseded(t.run), nil
 	}
 	return e.stands(run, request.ResumeID == "")
+}
+
+// Superseded is the outcome of a run whose state key another run has by now.
+func Superseded(run string) fermata.Failed {
+	return fermata.Failed{Run: run, Code: "superseded", Message: "another run took its state key"}
+}
+
+// Forgotten is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
+func Forgotten(run string) fermata.Failed {
+	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
 }
 
 // stands is what a run came to. A run that waits has come to something for whoever started it; whoever resumed it waits for more.
@@ -82,7 +92,7 @@ func (e *Executor) stands(run store.Run, waitingCounts bool) (fermata.Outcome, e
 	case store.Cancelled:
 		return failed(run, "cancelled", "somebody ended the run"), nil
 	case store.Superseded:
-		return failed(run, "superseded", "another run took its state key"), nil
+		return Superseded(run.ID), nil
 	case store.Completed, store.Failed:
 		return e.openOutcome(run.Account, run.ID, run.Outcome)
 	case store.Waiting:

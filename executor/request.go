@@ -197,7 +197,7 @@ func (e *Executor) restsAt(ctx context.Context, run store.Run) (fermata.Outcome,
 		return nil, err
 	}
 	if now.ID != run.ID {
-		return failed(run, "superseded", "another run took its state key"), nil
+		return Superseded(run.ID), nil
 	}
 	return e.openOutcome(now.Account, now.ID, now.Outcome)
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// grantPaper is a yes that is remembered within bounds.
+// grantPaper is an approval that is remembered within bounds.
 const grantPaper store.PaperKind = "grant"
 
-// Grant is a remembered yes, and how far it is used up.
+// Grant is a remembered approval, and how far it is used up.
 type Grant struct {
 	grant.Grant
 	Usage    grant.Usage `json:"usage"`
 	revision int64
 }
 
-// Remember says how a yes is remembered. The rules that had it asked may allow less, or nothing.
+// Remember says how an approval is remembered. The rules by which people were asked may allow less, or nothing.
 type Remember struct {
-	// By is who wants it: one of those who approved, and may still decide. Auth is how well we know them.
+	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated.
 	By      string
 	Auth    desk.Auth
 	TTL     time.Duration
@@ -80,7 +80,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
 
-// mayRemember refuses what one person cannot say for others: a grant needs whoever the request needs, and today.
+// mayRemember refuses a grant if the request needs several people, or the person could not decide it today.
 func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
 	people := 0
 	for _, g := range doc.Need.Groups {
@@ -98,7 +98,7 @@ func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
 	return nil
 }
 
-// narrowest makes the grant, from the arguments as they were approved.
+// narrowest makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
 func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionView, doc desk.Request, r Remember) (grant.Grant, error) {
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(question.Data, &asked); err != nil {
@@ -147,7 +147,7 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 			continue // it was erased
 		}
 		g, err := e.readGrant(paper)
-		if err != nil { // it stands for no yes then; the rest still does
+		if err != nil { // it allows nothing then; the others still do
 			e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
 			continue
 		}
@@ -193,8 +193,8 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 	return e.store.Amend(ctx, account, c.Beside)
 }
 
-// granted lifts an ask if a grant stands for the yes. The use is filed with whatever else the action brings, and counted before anything is
-// done: after a crash in between it is counted without having happened, which is the safe mistake.
+// granted turns the verdict "ask" into "allow" if a grant covers the action. The use of the grant is filed with the ruling, and so counted before the
+// action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
 func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
@@ -206,7 +206,7 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 	for _, g := range all {
 		use, err := g.Match(in, decision, g.Usage, in.At)
 		if err != nil {
-			continue // why not is for those who look at the grant
+			continue // it does not cover the action
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
 		digest, err := in.Digest()

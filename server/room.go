@@ -10,26 +10,26 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rooms remembers how much room accounts had. To look counts what is open and lists what is under way: it costs the more the more there is, and a start
-// would pay for it when there is least time. So a look holds for a moment, and for a part of the starts that there is room for; near the limit
-// every start looks. One look of an account is under way at a time, and counts for all who come meanwhile.
+// rooms caches how many runs each account may still start. Finding that out counts open questions and lists runs under way, which is most expensive when
+// there are many. So a result is used for a second, and for a part of the starts that it leaves room for; near the limit every start counts anew. One count
+// per account is under way at a time, and serves all who come meanwhile.
 type rooms struct {
 	mu    sync.Mutex
 	of    map[string]room
 	looks map[string]*look // by account
 }
 
-// room is how many starts an account has left without another look, and until when.
+// room is how many starts an account has left before the next count, and until when.
 type room struct {
 	starts int
 	until  time.Time
 }
 
-// look is one that is under way.
+// look is a count under way.
 type look struct {
 	done    chan struct{}
 	waiting int
-	err     error // why there is no room, or nobody knows; set when it is done
+	err     error // why there is no room, or why the count failed; set when it is done
 }
 
 const (

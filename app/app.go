@@ -21,22 +21,16 @@ import (
 )
 
 // Option changes what the program can do.
-type Option func(*program) error
+type Option func(*program)
 
 // Graphs adds graphs and agents that can be run by name, as "inproc:name".
 func Graphs(graphs ...inproc.Graph) Option {
-	return func(p *program) error {
-		p.graphs = append(p.graphs, graphs...)
-		return nil
-	}
+	return func(p *program) { p.graphs = append(p.graphs, graphs...) }
 }
 
 // Provider adds a provider beside our own engine.
 func Provider(other provider.Provider) Option {
-	return func(p *program) error {
-		p.others = append(p.others, other)
-		return nil
-	}
+	return func(p *program) { p.others = append(p.others, other) }
 }
 
 // program is what the commands share.
@@ -104,9 +98,7 @@ func Main(options ...Option) int {
 func run(ctx context.Context, args []string, out, errOut io.Writer, options ...Option) int {
 	p := &program{out: out, err: errOut, json: wantsJSON(args)}
 	for _, option := range options {
-		if err := option(p); err != nil {
-			return p.fail(err)
-		}
+		option(p)
 	}
 	var c commands
 	left := -1

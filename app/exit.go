@@ -152,9 +152,9 @@ func explain(err error) failure {
 			return f
 		}
 	}
-	if _, ok := errors.AsType[*url.Error](err); ok {
-		f.Code, f.Exit = "unavailable", exitUnavailable
-	} else if _, ok := errors.AsType[*net.OpError](err); ok {
+	_, asking := errors.AsType[*url.Error](err)
+	_, connecting := errors.AsType[*net.OpError](err)
+	if asking || connecting {
 		f.Code, f.Exit = "unavailable", exitUnavailable
 	}
 	return f

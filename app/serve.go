@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
@@ -211,18 +212,24 @@ func (r *running) watched() http.Handler {
 
 // serve serves until ctx ends, and then lets what is under way end.
 func (r *running) serve(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	r.Start()
-	go r.desk.watch(ctx, r.log)
+	var work sync.WaitGroup
+	work.Go(func() { r.desk.watch(ctx, r.log) })
 	failed := make(chan error, len(r.doors))
 	for _, d := range r.doors {
-		go func() { failed <- d.serve() }()
+		work.Go(func() { failed <- d.serve() })
 	}
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	end()
+	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	work.Wait()
+	return err
 }
 
 // close ends everything. The executor first: whoever waits for an outcome gets it, or hears that it is under way.

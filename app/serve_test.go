@@ -19,6 +19,7 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,6 +291,20 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	}
 	if code, out, errOut := call(t, "keys", "create", "acme", "bot", "agent"); code != exitOK || !strings.HasPrefix(out, "fermata_") {
 		t.Errorf("%d %s %s", code, out, errOut)
+	}
+}
+
+// A program may have providers of its own beside ours.
+func TestProvider_IsPartOfTheProgram(t *testing.T) {
+	press, err := sample.Press()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p program
+	Provider(press)(&p)
+	providers, err := p.providers(new(config.Config))
+	if err != nil || !slices.Contains(providers, press) {
+		t.Errorf("%v %v", providers, err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
 }
 
-// Remember has a yes of the caller's remembered within bounds. Like an act it is tried once.
+// Remember has an approval of the caller remembered within bounds. It is tried once: sent twice, it would be remembered twice.
 func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
 	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms}, &made)
 	return made, err

@@ -22,15 +22,15 @@ func (e *Executor) Act(ctx context.Context, account, id string, act desk.Act) (d
 	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Escape, desk.Withdraw:
 		return desk.Request{}, ErrDecides
 	}
-	for try := 0; ; try++ {
-		doc, err := e.act(ctx, account, id, act)
-		if !errors.Is(err, store.ErrStale) || try == maxTries {
-			return doc, err
-		}
-	}
+	var doc desk.Request
+	err := whileStale(ctx, func() (err error) {
+		doc, err = e.act(ctx, account, id, act)
+		return err
+	})
+	return doc, err
 }
 
-// act is one try. It returns ErrStale if somebody else was faster.
+// act is one try. It returns ErrStale if the request was changed meanwhile.
 func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (desk.Request, error) {
 	asked, known, err := e.asked(ctx, account, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *Executor) asked(ctx context.Context, account, id string) (store.Asked, 
 	return asked, known, err
 }
 
-// filingFor begins what is written beside a change of a request.
+// filingFor begins the filing of a change of a request.
 func (e *Executor) filingFor(ctx context.Context, asked store.Asked) (*filing, error) {
 	c := &filing{run: store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
 	var err error
@@ -87,7 +87,7 @@ func (e *Executor) filingFor(ctx context.Context, asked store.Asked) (*filing, e
 	return c, err
 }
 
-// Request returns the life of a question among people, or store.ErrNotFound.
+// Request returns the request of a question: who has voted, commented and so on. It returns store.ErrNotFound if there is none.
 func (e *Executor) Request(ctx context.Context, account, id string) (desk.Request, error) {
 	known, err := e.requestOf(ctx, account, id)
 	if err != nil || known == nil {
@@ -96,23 +96,18 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 	return known.Request, nil
 }
 
-// end ends a run, on somebody's behalf. What people have before them is withdrawn with it.
+// end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (e *Executor) end(ctx context.Context, run store.Run, actor string, as store.Status) error {
-	for try := 0; ; try++ {
+	return whileStale(ctx, func() error {
 		beside, err := e.ending(ctx, run, actor, as)
 		if err == nil {
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
-		if !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
-// ending is what is written beside a run that somebody ends.
+// ending is what is written with the end of a run.
 func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as store.Status) (store.Beside, error) {
 	c := &filing{run: run}
 	var err error
@@ -122,15 +117,11 @@ func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as s
 	if err := e.withdrawOpen(ctx, c, "", string(as)); err != nil {
 		return store.Beside{}, err
 	}
-	who := theSystem
-	if actor != "" {
-		who = audit.Actor{Principal: actor, Kind: audit.Person}
-	}
-	err = c.line(who, c.place(), audit.RunEnded{Status: string(as)})
+	err = c.line(onBehalfOf(actor), c.place(), audit.RunEnded{Status: string(as)})
 	return c.Beside, err
 }
 
-// withdrawOpen takes back all that the run asks, but for one.
+// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them.
 func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string) error {
 	asked, err := e.store.Interrupts(ctx, c.run.Account, c.run.ID)
 	if err != nil {
@@ -151,7 +142,7 @@ func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string)
 	return e.withdraw(ctx, c, open, why)
 }
 
-// withdraw takes back what people have before them: the run no longer asks.
+// withdraw files the withdrawal of requests, as far as they are open.
 func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why string) error {
 	for _, id := range ids {
 		if err := e.tellTime(ctx, c); err != nil {
@@ -178,7 +169,8 @@ func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why st
 // atOnce is how many requests or notices are looked at in one go.
 const atOnce = 100
 
-// tick lets the clock do what is due with requests: remind, page, ask more people. That a request expires is the store's to say.
+// tick does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
+// requests expire: sweep does.
 func (e *Executor) tick() {
 	var guard clockGuard
 	for !e.closing() {
@@ -203,19 +195,19 @@ func (e *Executor) ticks(guard *clockGuard) error {
 		pause := putOff
 		if failure == nil && now.Before(known.Deadline) {
 			if _, failure = e.act(e.life, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
-				pause = putOffBriefly // it was not the request: perhaps the store, for a moment
+				pause = putOffBriefly // not an error of the request: perhaps the store was away for a moment
 			}
 		}
 		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, ErrDecides) {
-			continue // what is over meanwhile, the store says
+			continue // it was changed meanwhile, or is over: sweep lets it expire
 		}
-		e.later(paper, now.Add(pause)) // so that it does not stand in the way of others
+		e.later(paper, now.Add(pause)) // or it would be the first that is due again, for ever
 		err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
 	}
 	return err
 }
 
-// later puts off a paper that cannot be worked on now.
+// later moves the time at which a paper is due that cannot be worked on now.
 func (e *Executor) later(paper store.Paper, next time.Time) {
 	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
 	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil && !errors.Is(err, store.ErrStale) {
@@ -223,7 +215,7 @@ func (e *Executor) later(paper store.Paper, next time.Time) {
 	}
 }
 
-// For how long: what cannot be read will not get better soon; what else went wrong may.
+// How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.
 const (
 	putOff        = 5 * time.Minute
 	putOffBriefly = 5 * time.Second

@@ -12,19 +12,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// word is what somebody says to one question.
+// word is what somebody answers to one question. If others have to agree it is a vote, and decides nothing yet.
 type word struct {
-	store.Answer // as it would be if nobody else had to agree, but for its data
+	store.Answer // the answer that it would be if nobody else had to agree, without Data
 	asked        store.Interrupt
-	open         bool // it can still be answered, as far as anybody knows
-	shown        string
-	value        json.RawMessage
+	open         bool            // the question was open when it was read
+	shown        string          // the digest of what the person saw
+	value        json.RawMessage // as the provider has checked it
 	// question and decision are set if it is about an action.
 	question *fermata.ApprovalRequest
 	decision *fermata.Decision
 }
 
-// words checks what was said against what was asked. Nothing is changed by it.
+// words checks the answers of a request against the questions. It changes nothing.
 func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]word, error) {
 	targets := request.Targets
 	if request.Value != nil {
@@ -40,7 +40,7 @@ func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]wor
 	for id, said := range targets {
 		w := word{Answer: store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}, shown: said.Shown}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
-		if i >= 0 { // or the store says what is the matter with it
+		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.asked, w.open = l.Open[i], true
 			if err := e.answer(ctx, l, request.Actor, said, &w); err != nil {
 				return nil, err
@@ -51,7 +51,7 @@ func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]wor
 	return words, nil
 }
 
-// gateKind is the kind of question that package gate asks: a decision, too.
+// gateKind is the kind of the questions of package gate. They decide on an action, like fermata.Approval.
 const gateKind = "approval-gate"
 
 // onlyOpen makes a value the answer to the one open question.
@@ -69,7 +69,7 @@ func onlyOpen(open []store.Interrupt, targets map[string]Answer, value json.RawM
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
 
-// answer checks one answer, and finds out what it says.
+// answer checks one answer and fills in the rest of its word.
 func (e *Executor) answer(ctx context.Context, l *looked, actor string, said Answer, w *word) error {
 	run, i := l.Run, w.asked
 	if err := checkJSON("the answer", said.Value, fermata.MaxAnswer); err != nil {
@@ -89,7 +89,7 @@ func (e *Executor) answer(ctx context.Context, l *looked, actor string, said Ans
 	}
 	if err != nil {
 		if now, failure := e.store.Question(ctx, i.Account, i.ID); failure == nil && now.State != store.Pending {
-			w.open = false // the run has gone on meanwhile; the store says how
+			w.open = false // the run has gone on meanwhile; the store says why it cannot be answered
 			return nil
 		}
 	}
@@ -105,10 +105,10 @@ func (e *Executor) answer(ctx context.Context, l *looked, actor string, said Ans
 	return err
 }
 
-// signatures are where an answer says who gave it.
+// signatures are, by kind, the member of an answer that says who gave it.
 var signatures = map[string]string{gateKind: "approvedBy", fermata.InDoubt.Name(): "by"}
 
-// sign puts the name of whoever answers into the answer, whatever it says.
+// sign overwrites the member of the answer that says who gave it, if the answer has it, with who that is.
 func (w *word) sign(field, actor string) error {
 	var said map[string]json.RawMessage
 	err := json.Unmarshal(w.value, &said)
@@ -123,7 +123,7 @@ func (w *word) sign(field, actor string) error {
 
 var errClockOnly = errors.New("only the clock lets a question expire")
 
-// approval says what a decision on an action approves. Who decided is who we know it to be, whatever the answer says.
+// approval fills in what a decision on an action approves: the digest of the action, perhaps with edited arguments. By is overwritten with the actor.
 func (e *Executor) approval(actor string, w *word) error {
 	i := w.asked
 	question, err := e.open(i.Account, store.SealedData, i.ID, i.Data)
@@ -145,13 +145,13 @@ func (e *Executor) approval(actor string, w *word) error {
 	if err != nil {
 		return err
 	}
-	decision.By, decision.At = actor, time.Time{} // when, the store says
+	decision.By, decision.At = actor, time.Time{} // the store knows when
 	w.question, w.decision = &asked, &decision
 	w.value, err = json.Marshal(decision)
 	return err
 }
 
-// refused says why a decision was not taken, and by whom something was decided before.
+// refused is the error for a decision that the store did not accept.
 func (e *Executor) refused(ctx context.Context, run store.Run, receipt store.Receipt) error {
 	refused := &RefusedError{Result: receipt.Result, Interrupt: receipt.Interrupt}
 	if receipt.Result != store.AlreadyDecided {

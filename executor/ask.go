@@ -18,9 +18,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A provider may ask again under an id that was answered: the code that asked did not like the answer, or uses one id for one question after
-// the other. A decision is for ever, so what is asked again is visible under an id of its own: "int_1", "int_1~2", "int_1~3".
-const again = "~"
+// A provider may ask again under an id that was answered: its code did not like the answer, or uses one id for one question after the other. A
+// decision is final, so a repeated question gets a visible id of its own: "int_1", "int_1~2", "int_1~3". repeatMark stands before the number.
+const repeatMark = "~"
 
 // questionID is the provider's id of a visible one.
 func questionID(visible string) string {
@@ -37,37 +37,35 @@ func nextID(visible string) string {
 	if !ok || number < 2 {
 		id, number = visible, 1
 	}
-	return id + again + strconv.Itoa(number+1)
+	return id + repeatMark + strconv.Itoa(number+1)
 }
 
 func cutLast(visible string) (id string, number int, ok bool) {
-	i := strings.LastIndex(visible, again)
+	i := strings.LastIndex(visible, repeatMark)
 	if i < 0 {
 		return "", 0, false
 	}
-	number, err := strconv.Atoi(visible[i+len(again):])
+	number, err := strconv.Atoi(visible[i+len(repeatMark):])
 	return visible[:i], number, err == nil
 }
 
-// visible finds the id under which a question is visible: the one that it has, if it is open; a new one, if that was answered in this execution.
+// visible is the visible id of a question. open is what the run waited for before this execution, applied what of it was answered.
 func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string) string {
 	for _, known := range open {
 		if questionID(known.ID) != q.ID {
 			continue
 		}
 		if slices.Contains(applied, known.ID) || ShownDigest(known.Envelope) != ShownDigest(q.Envelope) {
-			return nextID(known.ID) // it was answered, or is another question by now
+			return nextID(known.ID) // it was answered, or shows something else now
 		}
 		return known.ID
 	}
 	return q.ID
 }
 
-// ask makes questions visible.
-func (e *Executor) ask(
-	ctx context.Context, work *store.Work, c *filing, questions []provider.Question, rest *store.Rest, again bool,
-) (fermata.Outcome, error) {
-	run := work.Run
+// ask makes questions visible: it adds them to rest, and puts those that are new before people.
+func (e *Executor) ask(ctx context.Context, c *filing, questions []provider.Question, rest *store.Rest) (fermata.Outcome, error) {
+	run := c.run
 	before, err := e.lastOpen(run)
 	if err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func (e *Executor) ask(
 			return failed(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), nil
 		}
 		q.ID = visible(q, before, rest.Applied)
-		if again {
+		if c.maybeAsked {
 			if q.ID, err = e.unused(ctx, run, q); err != nil {
 				return nil, err
 			}
@@ -88,7 +86,7 @@ func (e *Executor) ask(
 			return nil, err
 		}
 		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
-			err := e.request(ctx, c, q, &shown, again)
+			err := e.request(ctx, c, q, &shown)
 			if denied, ok := errors.AsType[*deniedError](err); ok {
 				return failed(run, "denied", denied.Error()), nil
 			}
@@ -105,8 +103,8 @@ func (e *Executor) ask(
 	return waiting, nil
 }
 
-// plain gives what is shown its one spelling, as everybody reads it later: when it is asked again, it is the same question. It returns what is wrong
-// with a question that cannot be shown.
+// plain compacts the JSON that a question shows, so that its digest is the same each time it is asked. It returns a code and a text if the question
+// cannot be shown; the run fails with them.
 func plain(q *provider.Question) (code, problem string) {
 	switch {
 	case len(q.ID) > MaxName || !utf8.ValidString(q.ID):
@@ -135,8 +133,8 @@ func plain(q *provider.Question) (code, problem string) {
 // badQuestion is the code of a run that asks what nobody can be shown.
 const badQuestion = "bad_question"
 
-// unused is the id under which a question can be asked again: the one that it has, if it was withdrawn and is still the same question; a new
-// one, if that was answered, or was another question.
+// unused is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
+// that was answered, or showed something else, the next is tried.
 func (e *Executor) unused(ctx context.Context, run store.Run, q provider.Question) (string, error) {
 	for id := q.ID; ; id = nextID(id) {
 		known, err := e.store.Question(ctx, run.Account, id)
@@ -151,10 +149,10 @@ func (e *Executor) unused(ctx context.Context, run store.Run, q provider.Questio
 	}
 }
 
-// request puts a question before people.
-func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, shown *store.NewInterrupt, again bool) error {
+// request makes the request of a question, and sets its deadline.
+func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, shown *store.NewInterrupt) error {
 	base := int64(0)
-	if again {
+	if c.maybeAsked {
 		known, err := e.store.Paper(ctx, c.run.Account, store.RequestPaper, q.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -168,7 +166,7 @@ func (e *Executor) request(ctx context.Context, c *filing, q provider.Question, 
 	return err
 }
 
-// lastOpen is what the run waited for when it rested last.
+// lastOpen is what the run waited for when it came to rest last.
 func (e *Executor) lastOpen(run store.Run) ([]fermata.OpenInterrupt, error) {
 	if run.Outcome == nil {
 		return nil, nil
@@ -177,14 +175,14 @@ func (e *Executor) lastOpen(run store.Run) ([]fermata.OpenInterrupt, error) {
 	if err != nil {
 		return nil, err
 	}
-	var before struct { // of other outcomes it has none; what is sealed is ours, and need not be read strictly
+	var before struct { // other outcomes have no interrupts; we wrote this ourselves, so it need not be read strictly
 		Interrupts []fermata.OpenInterrupt `json:"interrupts"`
 	}
 	err = json.Unmarshal(data, &before)
 	return before.Interrupts, err
 }
 
-// show is what becomes visible of a question.
+// show is a question as it is stored.
 func (e *Executor) show(run store.Run, q provider.Question) (store.NewInterrupt, error) {
 	shown := store.NewInterrupt{
 		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Schema: q.AnswerSchema, Shown: ShownDigest(q.Envelope),
@@ -200,10 +198,10 @@ func (e *Executor) show(run store.Run, q provider.Question) (store.NewInterrupt,
 	return shown, nil
 }
 
-// ShownDigest names what a person was shown. An answer that carries it is refused if the question is another one.
+// ShownDigest is the digest of what a question shows. An answer that carries it is refused if the question shows something else.
 func ShownDigest(shown fermata.Envelope) string { return digest(shown.Kind, shown.Data) }
 
-// timeout is how long a question may be open: as long as it says itself, but not longer than any.
+// timeout is how long a question may be open: as long as it says itself, but no longer than Config.Timeout.
 func (e *Executor) timeout(own time.Duration) time.Duration {
 	limit := e.config.Timeout
 	switch {

@@ -15,22 +15,22 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// backPaper is what somebody has asked a run, or that it was ended, until the run was told.
+// backPaper is a message to a run that is still to be delivered: a question that somebody asked back, or that a request was withdrawn.
 const backPaper store.PaperKind = "back"
 
 const (
-	explainTimeout = 2 * time.Minute  // how long a run may think about it
-	explainLease   = 3 * time.Minute  // after which another process asks it
-	explainTries   = 8                // how often it is asked
-	withdrawnTries = 10               // how often it is told that it was ended
+	explainTimeout = 2 * time.Minute  // how long a run may take to answer
+	explainLease   = 3 * time.Minute  // after which another process tries
+	explainTries   = 8                // how often a question is tried
+	withdrawnTries = 10               // how often a withdrawal is tried
 	explainPause   = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
-	explainAtOnce  = 32               // how many questions a process has runs think about at the same time
+	explainAtOnce  = 32               // how many messages a process delivers at the same time
 )
 
-// theRun answers for a run.
+// theRun is the actor of what a run answers.
 var theRun = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.Agent}, Via: "run"}
 
-// backFacts is which question of which request it is, and what became of it.
+// backFacts says which question of which request it is, and how often it was tried.
 type backFacts struct {
 	delivery
 	Request string `json:"request"`
@@ -39,7 +39,7 @@ type backFacts struct {
 	Why string `json:"why,omitempty"`
 }
 
-// most is how often it is tried.
+// most is how often it is tried at most.
 func (f backFacts) most() int {
 	if f.Why != "" {
 		return withdrawnTries
@@ -47,8 +47,8 @@ func (f backFacts) most() int {
 	return explainTries
 }
 
-// askBack puts what people ask a run with a change of a request into the outbox, if the run can hear it. Whoever it runs for was told, too, and
-// may answer in its place.
+// askBack files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
+// may answer instead.
 func (e *Executor) askBack(c *filing, change desk.Change) error {
 	p, err := e.providerOf(c.run)
 	if _, hears := p.(provider.Explainer); err != nil || !hears {
@@ -69,12 +69,12 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 	return nil
 }
 
-// explain has runs answer what people asked them. Each question is claimed by its revision, so that of several processes one asks. The answer
-// comes when it comes, and holds up nobody.
+// explain delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
+// the background, so that a slow run holds up nobody.
 func (e *Executor) explain() error {
 	room := explainAtOnce - int(e.explaining.Load())
 	if room <= 0 {
-		return nil // there may be a model behind each: the others have to wait
+		return nil // each may call a model, so the number is limited
 	}
 	due, err := e.store.Due(e.life, backPaper, room)
 	if err != nil || len(due) == 0 {
@@ -107,7 +107,7 @@ func (e *Executor) explain() error {
 	return err
 }
 
-// explainOne asks a run one thing, and notes what became of it.
+// explainOne delivers one message, and notes what became of it.
 func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(e.life, explainTimeout)
@@ -128,7 +128,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 		if back.Result = failedToTell; back.Tries < back.most() && !errors.Is(err, provider.ErrGiveUp) {
 			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
-		// What went wrong may hold what the run works on, so it is not repeated.
+		// The error may hold data of the run, so it is not logged.
 		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
@@ -138,7 +138,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 	}
 }
 
-// pauseAfter is for how long a run is left alone that did not answer.
+// pauseAfter is how long to wait before the next try.
 func pauseAfter(err error, tries int) time.Duration {
 	if later, ok := errors.AsType[*provider.RetryError](err); ok {
 		return later.After
@@ -155,7 +155,7 @@ func (e *Executor) noteBack(ctx context.Context, paper store.Paper, back backFac
 	return e.store.Amend(ctx, paper.Account, store.Beside{Papers: []store.PaperChange{change}})
 }
 
-// answerBack attaches what a run says to its request, unless that is of no use any more.
+// answerBack lets a run answer a question, and adds the answer to the request, unless the question was answered or the request is over.
 func (e *Executor) answerBack(ctx context.Context, account string, back backFacts) error {
 	known, err := e.requestOf(ctx, account, back.Request)
 	if err != nil {
@@ -170,12 +170,12 @@ func (e *Executor) answerBack(ctx context.Context, account string, back backFact
 	}
 	_, err = e.Act(ctx, account, back.Request, desk.AnswerBack{From: theRun, Question: back.Number, Answer: text})
 	if _, over := errors.AsType[*desk.OverError](err); over || errors.Is(err, desk.ErrNoQuestion) {
-		return nil // somebody was faster
+		return nil // answered or decided meanwhile
 	}
 	return err
 }
 
-// explained is what the run says. What it is asked about is open, so it waits, and nothing of it changes by that.
+// explained is what the run answers; "" if nothing. Nothing of the run changes by that: it waits, because the request is open.
 func (e *Executor) explained(ctx context.Context, account string, back backFacts, question desk.Question) (text string, err error) {
 	defer safely.Recover(&err)
 	asked, err := e.store.Question(ctx, account, back.Request)
@@ -212,7 +212,7 @@ func (e *Executor) explained(ctx context.Context, account string, back backFacts
 	return shortened(strings.ToValidUTF8(strings.TrimSpace(text), "�"), desk.MaxText), err
 }
 
-// shortened is the beginning of a text that is too long.
+// shortened cuts a text to so many characters.
 func shortened(text string, most int) string {
 	letters := []rune(text)
 	if len(letters) <= most {

@@ -10,15 +10,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Audit says how the audit logs of all accounts are looked after. Of several processes on one store, one at a time does it. The zero value leaves
-// them alone.
+// Audit says whether the audit logs of all accounts are signed and checked in the background. Of several processes on one store, one at a time does it.
+// The zero value does neither.
 type Audit struct {
-	// Key signs checkpoints of what was added; without it nothing is signed. All processes have the same. Whoever has the key and the store can write
-	// a log anew: keep it apart from the store.
+	// Key signs checkpoints of the logs; without it nothing is signed. All processes need the same. Whoever has the key and the store can rewrite a
+	// log: keep it apart from the store.
 	Key *audit.Key
-	// SignEvery is how often; the default is an hour.
+	// SignEvery is how often logs are signed; the default is an hour.
 	SignEvery time.Duration
-	// Folder, if given, gets each checkpoint, too; and what it has is what a log must extend before it is signed.
+	// Folder, if given, gets a copy of each checkpoint. A log that does not extend the last checkpoint in it is not signed.
 	Folder *audit.Folder
 	// CheckEvery is how often all logs are verified, and compared with what runs know and what was done; 0 is never.
 	CheckEvery time.Duration
@@ -99,7 +99,7 @@ func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) err
 	if wrong, ok := errors.AsType[*audit.Problem](err); ok && wrong.Fault != audit.Unsigned {
 		pass.Unsound++
 		e.config.Log.Error("an audit log is not whole", "account", account, "record", wrong.Seq, "fault", wrong.Fault)
-		return nil // what it says is worth nothing
+		return nil // there is no use in comparing it
 	} else if err != nil && !ok {
 		return e.failedFor(ctx, "an audit log could not be verified", account, pass, err)
 	}
@@ -118,7 +118,7 @@ func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) err
 	return nil
 }
 
-// against is what a log is held against: what this installation has signed, in the store and outside of it.
+// against is what the log of an account is verified against: the signatures of this installation, and the last checkpoint in the folder.
 func (e *Executor) against(ctx context.Context, account string) (against audit.Against, err error) {
 	a := e.config.Audit
 	if a.Key == nil {
@@ -149,17 +149,17 @@ func (e *Executor) against(ctx context.Context, account string) (against audit.A
 	return against, err
 }
 
-// toldFindings remembers, by account, which findings this process has told. One process does a chore, so nobody else looks at it.
+// toldFindings remembers, by account, which findings this process has logged, so that each is logged once. Only the goroutine of the chore uses it.
 type toldFindings struct {
 	told map[string]map[audit.Finding]bool
 }
 
-// news are the findings that the last check had not. What is found no longer is not remembered: this grows with what is wrong, and not with time.
+// news returns the findings that the last check did not have. Only the findings of the last check are remembered.
 func (t *toldFindings) news(account string, found []audit.Finding) (news []audit.Finding) {
 	now := make(map[audit.Finding]bool)
 	for _, f := range found {
 		key := f
-		key.Text = "" // it may be said in other words
+		key.Text = "" // the same finding may be worded differently
 		if now[key] = true; !t.told[account][key] {
 			news = append(news, f)
 		}
@@ -173,8 +173,8 @@ func (t *toldFindings) news(account string, found []audit.Finding) (news []audit
 	return news
 }
 
-// Checkpoints returns signed checkpoints of an account's log that sign more records than so many, the shortest first, and the public key with which
-// this installation signs; "" if it does not.
+// Checkpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
+// installation; "" if it does not sign.
 func (e *Executor) Checkpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {
 	log := audit.Over(e.store)
 	for note, err := range log.CheckpointsAfter(ctx, account, after) {
@@ -206,9 +206,9 @@ type Overview struct {
 	Now time.Time
 	// Waits are the open questions of all accounts by kind, [MostWaits] at most.
 	Waits []store.Wait
-	// Due is since when the notice is due that has waited longest for somebody to tell it; zero if none has.
+	// Due is since when the oldest notice that was not sent yet is due; zero if there is none.
 	Due time.Time
-	// Signed and Checked are what became of the audit logs.
+	// Signed and Checked are the last passes over the audit logs.
 	Signed, Checked Pass
 }
 

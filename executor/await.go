@@ -11,13 +11,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// target is the run whose outcome somebody waits for, and the execution that may bring it, if that is in this process.
+// target is the run whose outcome a caller waits for. flight is its execution, if that is in this process.
 type target struct {
 	run, stateKey string
 	flight        *flight
 }
 
-// await waits for a run to come to rest, here or elsewhere: for the end of the execution that applied a resume, or of any.
+// await waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
 func (e *Executor) await(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(request.Wait, e.config.Wait), 0))
 	defer deadline.Stop()
@@ -53,7 +53,7 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 	}
 }
 
-// outcome is what a run came to, or what the execution came to that applied a resume; nil as long as it is under way.
+// outcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
 func (e *Executor) outcome(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
 	if request.ResumeID != "" {
 		receipt, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID)
@@ -66,23 +66,34 @@ func (e *Executor) outcome(ctx context.Context, request Request, t target) (ferm
 	}
 	run, err := e.find(ctx, request.Account, t.stateKey)
 	switch {
-	case errors.Is(err, ErrUnknownRun): // it was kept long enough, or erased
-		return failed(store.Run{ID: t.run}, "forgotten", "the run was deleted"), nil
+	case errors.Is(err, ErrUnknownRun):
+		return Forgotten(t.run), nil
 	case err != nil:
 		return nil, err
 	case run.ID != t.run:
-		return failed(store.Run{ID: t.run}, "superseded", "another run took its state key"), nil
+		return Superseded(t.run), nil
 	}
 	return e.stands(run, request.ResumeID == "")
 }
 
-// stands is what a run came to. A run that waits has come to something for whoever started it; whoever resumed it waits for more.
+// Superseded is the outcome of a run whose state key another run has by now.
+func Superseded(run string) fermata.Failed {
+	return fermata.Failed{Run: run, Code: "superseded", Message: "another run took its state key"}
+}
+
+// Forgotten is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
+func Forgotten(run string) fermata.Failed {
+	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
+}
+
+// stands is the outcome of a run; nil as long as there is none. That the run waits is an outcome for a start; after a resume it may only mean that the
+// resume was not applied yet.
 func (e *Executor) stands(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
 	switch run.Status {
 	case store.Cancelled:
 		return failed(run, "cancelled", "somebody ended the run"), nil
 	case store.Superseded:
-		return failed(run, "superseded", "another run took its state key"), nil
+		return Superseded(run.ID), nil
 	case store.Completed, store.Failed:
 		return e.openOutcome(run.Account, run.ID, run.Outcome)
 	case store.Waiting:
@@ -102,7 +113,8 @@ func (e *Executor) openOutcome(account, run string, sealed []byte) (fermata.Outc
 	return fermata.UnmarshalOutcome(data)
 }
 
-// hub hands the hints of the store to those who wait for one run. They look by themselves, too: a hint only saves them waiting.
+// hub hands the store's hints that a run has changed to those who wait for the run. Hints may be lost, so those who wait also poll; a hint lets them
+// look earlier.
 type hub struct {
 	begin   sync.Once
 	reading sync.WaitGroup
@@ -139,7 +151,7 @@ func (h *hub) subscribe(e *Executor, key store.Key) (changed <-chan struct{}, st
 	}
 }
 
-// tell wakes who waits for a run, or everybody if it may be any.
+// tell wakes those who wait for a run; the zero key stands for any run.
 func (h *hub) tell(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,13 +168,13 @@ func wakeAll(waiting map[chan struct{}]bool) {
 	for c := range waiting {
 		select {
 		case c <- struct{}{}:
-		default: // it knows
+		default: // it was woken already
 		}
 	}
 }
 
 // wait returns when no hint is read any more.
 func (h *hub) wait() {
-	h.begin.Do(func() {}) // nobody begins now
+	h.begin.Do(func() {}) // so that it cannot begin after this
 	h.reading.Wait()
 }

@@ -12,40 +12,40 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// beatPaper is the heartbeat of all processes that look at the clock. It belongs to no account. Each of them looks at it before it lets anything
-// expire, and one of them moves it on: so whoever lets something expire knows of every time in which nobody was there.
+// beatPaper is the heartbeat of all processes that let questions expire. It belongs to no account. Before anything expires the heartbeat is read, and
+// written if it is old. So a gap in it is a time in which no process was running, and every process that lets a question expire knows of the gap.
 const beatPaper store.PaperKind = "beat"
 
-// beatID is the one that there is.
+// beatID is the id of the only one.
 const beatID = "clock"
 
 const (
-	// beatsIn is how often the heart beats in the time after which its silence is an outage.
+	// beatsIn is how many heartbeats there are in Config.Outage.
 	beatsIn = 8
-	// outagesKept is how many outages are remembered. A second one may come before the deadlines of the first are moved.
+	// outagesKept is how many outages are remembered: another one may begin before all deadlines of the last have been moved.
 	outagesKept = 8
 )
 
-// beat is what is known of the heartbeat.
+// beat is what the paper says.
 type beat struct {
-	// At is when it was last heard, by the clock of the store.
+	// At is the last heartbeat, by the clock of the store.
 	At time.Time `json:"at"`
-	// Outages are the last times in which it was not, the oldest first.
+	// Outages are the last gaps that were too long, the oldest first.
 	Outages []outage `json:"outages,omitempty"`
 }
 
-// outage is a time in which nobody looked at the clock.
+// outage is a time in which no process let questions expire.
 type outage struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 }
 
-// pulse looks at the heartbeat, unless that was done a moment ago, and moves it on. What it leaves in last holds for now: nobody can have
-// noticed an outage since, for somebody was there.
+// pulse makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
+// heartbeat is fresh there cannot have been an outage that it does not know of.
 func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 	for try := 0; !e.fresh(now, *last); try++ {
 		heard, revision, err := e.heard(ctx)
-		if err == nil && heard.At.After(now) { // this process was slow, and must not set it back; or a clock was wrong
+		if err == nil && heard.At.After(now) { // this process was slow, and must not move it back; or a clock was wrong
 			now, err = e.store.Now(ctx)
 		}
 		if err != nil {
@@ -57,7 +57,7 @@ func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 		}
 		next := e.beats(now, heard)
 		err = e.moveOn(ctx, next, revision)
-		if errors.Is(err, store.ErrStale) { // somebody was faster, and knows as much
+		if errors.Is(err, store.ErrStale) { // another process wrote one
 			err = backOff(ctx, try)
 		} else if err == nil {
 			*last = next
@@ -69,13 +69,13 @@ func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 	return nil
 }
 
-// fresh reports whether the heart has beaten a moment ago. A beat in the future is that of a clock that was wrong.
+// fresh reports whether the next heartbeat is not due yet. One that is far in the future was written by a clock that was wrong, and is not fresh.
 func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the next beat. If the last one is too long ago, there was an outage. One that ends in the future is that of a clock that was wrong: it is
-// forgotten, as no request takes it, and would not end before that.
+// beats is the heartbeat after last. If last is too long ago, there was an outage. Outages that end in the future were written by a clock that was wrong;
+// they are dropped, because package desk takes none that is not over.
 func (e *Executor) beats(now time.Time, last beat) beat {
 	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return o.End.After(now) })}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
@@ -108,7 +108,8 @@ func (e *Executor) moveOn(ctx context.Context, next beat, revision int64) error 
 	return e.store.Amend(ctx, "", store.Beside{Papers: []store.PaperChange{{Kind: beatPaper, ID: beatID, Base: revision, Facts: facts}}})
 }
 
-// spare moves a deadline that fell into an outage, or so soon after one that people had no time. It returns nil if that leaves no time either.
+// spare moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the
+// deadline has passed all the same.
 func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {

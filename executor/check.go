@@ -42,23 +42,16 @@ var errEnough = errors.New("executor: enough")
 
 func (e *Executor) checkAccount(ctx context.Context, account string, yield func(Checked, error) bool) bool {
 	filter := store.Filter{Status: []store.Status{store.Ready, store.Running, store.Waiting, store.Parked}}
-	for {
-		runs, err := e.store.List(ctx, account, filter)
+	for run, err := range e.runs(ctx, account, filter) {
 		if err != nil {
 			yield(Checked{}, err)
 			return false
 		}
-		if len(runs) == 0 {
-			return true
+		if !yield(Checked{Run: run, Err: e.checkRun(ctx, run)}, nil) {
+			return false
 		}
-		for _, run := range runs {
-			if !yield(Checked{Run: run, Err: e.checkRun(ctx, run)}, nil) {
-				return false
-			}
-		}
-		last := runs[len(runs)-1]
-		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
 	}
+	return true
 }
 
 func (e *Executor) checkRun(ctx context.Context, run store.Run) error {

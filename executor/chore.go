@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// chorePaper is where a chore stands. It belongs to no account.
+// chorePaper says when a chore is due, and what its last pass came to. It belongs to no account.
 const chorePaper store.PaperKind = "chore"
 
 const (
@@ -20,8 +20,8 @@ const (
 	choreAgain = time.Minute     // after how long a chore that could not be done is tried again
 )
 
-// chore is work on all accounts that is done now and then, by one process at a time. Its paper says when it is due; whoever does it holds it by the
-// paper's revision, and says now and then that it is still at work.
+// chore is work on all accounts that is done at intervals, by one process at a time. Its paper says when it is due. The process that does it claims it by
+// moving that time, and moves it again and again while it is at work; the paper's revision keeps two processes from claiming it.
 //
 //	due ──claim──▶ held ──done──▶ due after every
 //	 ▲              └── silent for choreLease, or stopped ──▶ due
@@ -29,19 +29,19 @@ const (
 type chore struct {
 	name  string
 	every time.Duration
-	// visit does the work for one account, and adds to what the pass came to. An error ends the pass.
+	// visit does the work for one account, and counts it in pass. An error ends the pass.
 	visit func(ctx context.Context, account string, pass *Pass) error
 }
 
-// Pass is what a chore came to when it was done last, by whichever process.
+// Pass is the result of the last time that a chore was done, by whichever process.
 type Pass struct {
 	// At is when it was over; zero if it never was.
 	At time.Time `json:"at,omitzero"`
-	// Accounts counts those that were visited, Failed those among them that could not be looked at, Unsound those whose log is not what it was.
+	// Accounts counts the accounts that were visited, Failed those among them where the work could not be done, Unsound those whose log was changed.
 	Accounts int64 `json:"accounts"`
 	Failed   int64 `json:"failed"`
 	Unsound  int64 `json:"unsound"`
-	// Findings counts where the books do not agree.
+	// Findings counts where audit log, runs and effects do not agree.
 	Findings map[audit.FindingCode]int64 `json:"findings,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (e *Executor) turn(c chore) (wait time.Duration, err error) {
 	}
 	if wait := paper.Next.Sub(now); wait > 0 && wait <= max(c.every, choreLease) {
 		return wait, nil
-	} // nobody says to wait for longer than that, but a clock that was wrong
+	} // a time that is further away was written by a clock that was wrong
 	h := &hold{Executor: e, paper: paper, pass: pass}
 	if err := h.say(now.Add(choreLease)); errors.Is(err, store.ErrStale) {
 		return choreLook, nil // another process was faster
@@ -91,7 +91,7 @@ func (e *Executor) chorePaper(ctx context.Context, name string) (paper store.Pap
 	return paper, pass, err
 }
 
-// hold is the right to do a chore.
+// hold is a chore that this process has claimed.
 type hold struct {
 	*Executor
 	mu    sync.Mutex
@@ -99,7 +99,7 @@ type hold struct {
 	pass  Pass
 }
 
-// say writes when the chore is due, if nobody else does it.
+// say writes when the chore is due next. It returns ErrStale if another process has claimed it.
 func (h *hold) say(next time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +115,7 @@ func (h *hold) say(next time.Time) error {
 	return nil
 }
 
-// perform visits all accounts, and says what it came to.
+// perform visits all accounts, and writes the result.
 func (h *hold) perform(c chore) error {
 	ctx, cancel := context.WithCancelCause(h.life)
 	defer cancel(nil)
@@ -148,7 +148,7 @@ func (h *hold) perform(c chore) error {
 	return errors.Join(err, h.say(next))
 }
 
-// beat says that the chore is being done, and ends it when somebody else does it, or the executor is stopped.
+// beat renews the claim until over is closed. It calls end if another process has claimed the chore, or the executor is stopped.
 func (h *hold) beat(over <-chan struct{}, end context.CancelCauseFunc) {
 	tick := time.NewTicker(choreLease / 4)
 	defer tick.Stop()

@@ -13,18 +13,18 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// counterPaper is what was charged to a counter of the rules: how often or how much, and when. It is changed by revision, together with what it
-// is charged for; so of two actions that would pass a limit together, one is judged anew.
+// counterPaper is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by its
+// revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
 const counterPaper store.PaperKind = "counter"
 
 const (
-	// grain is how exactly charges are kept: those of one minute are one.
+	// grain is the precision of charges: those of one minute may be kept as one.
 	grain = time.Minute
 	// longest is how far back rules can look.
 	longest = policy.MaxWindow
 )
 
-// counter is one of them.
+// counter is a counter that was read.
 type counter struct {
 	name     string
 	revision int64
@@ -36,14 +36,14 @@ type counter struct {
 type charge struct {
 	Minute int64 `json:"m"`
 	Amount int64 `json:"n"`
-	// Key names what it is for, as long as it may be judged again: whoever takes over a run does not pay twice.
+	// Key names what was charged, as long as that may be judged again: when a run is taken over, the same action is not charged twice.
 	Key string `json:"k,omitempty"`
 }
 
-// keyed is how long a charge is known by what it is for.
+// keyed is how long charges keep their keys.
 const keyed = time.Hour
 
-// counters are those that were looked at, by name. What is charged is written once, however many actions are charged together.
+// counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
 type counters map[string]*counter
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
@@ -83,7 +83,7 @@ func (e *Executor) counter(ctx context.Context, account, name string) (*counter,
 	return c, err
 }
 
-// numbers are what rules want to know of the past.
+// numbers are the sums of counters that rules ask for, by demand.
 func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
@@ -99,7 +99,7 @@ func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 	return numbers
 }
 
-// charge notes what an action adds when it goes ahead. again says that it may be there already.
+// charge adds what an action is charged. again says that it may have been charged before; then that charge is replaced.
 func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge, again bool) error {
 	for _, ch := range charges {
 		counter, err := e.counted(ctx, c, ch.Counter)
@@ -127,7 +127,7 @@ func (c *filing) fileCounters() error {
 	return nil
 }
 
-// add charges an amount, in the place of the same if it is charged again, and forgets what is too old for any rule.
+// add adds a charge, and drops those that are too old for any rule. With again it replaces a charge that has the same key.
 func (c *counter) add(ch charge, again bool) {
 	c.charged = true
 	oldest, settled := ch.Minute-int64(longest/grain), ch.Minute-int64(keyed/grain)

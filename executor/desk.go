@@ -20,32 +20,34 @@ import (
 
 // Desk says how people decide on what runs ask. The zero value asks any one person, for as long as [Config.Timeout].
 type Desk struct {
-	// Directory knows who is in which group. Without one, nobody is in any.
+	// Directory knows who is in which group. Without one, all groups are empty.
 	Directory desk.Directory
-	// Routes are the ways on which people are told, by name. The one named "default" is for what no rule has a route for.
+	// Routes say by name whom to notify, remind and page, and when. The one named "default" is for requests for which no rule names one.
 	Routes map[string]desk.Route
 	// Rules, if given, say which actions are allowed, denied or asked about, and of whom.
 	Rules policy.Source
 	// Environment, as "prod", and Zone are what the rules know of this installation. The default zone is UTC.
 	Environment string
 	Zone        *time.Location
-	// ForgetRulings keeps no rulings, which hold the arguments of actions for as long as their runs are kept. There is nothing to replay then.
+	// ForgetRulings does not store what the rules said of actions. Rulings hold the arguments of actions, and live as long as their runs; without them
+	// [Executor.Replay] has nothing to look at.
 	ForgetRulings bool
-	// Notify, if given, is told what people have to be told. What it fails to tell comes again; what it has told may come once more.
+	// Notify, if given, sends a notice to people. It is called again after an error, and may be called again for a notice that it has sent.
 	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
 
 // The kinds of papers that an executor keeps, beside requests.
 const (
 	dossierPaper store.PaperKind = "run"    // what is known of a run beyond its row
-	votePaper    store.PaperKind = "vote"   // somebody's word, for those who count
-	noticePaper  store.PaperKind = "notice" // what has to be told
-	// approversPaper is changed by every yes in a run where people who approved before do not count again.
+	votePaper    store.PaperKind = "vote"   // one person's vote, for analytics
+	noticePaper  store.PaperKind = "notice" // a notice that has to be sent, or was
+	// approversPaper is changed with every approval in a run where one who approved something must not approve anything else: of two approvals at the same
+	// moment, one is weighed again.
 	approversPaper store.PaperKind = "approvers"
-	resumePaper    store.PaperKind = "resume" // a resume id whose word counts but has decided nothing yet
+	resumePaper    store.PaperKind = "resume" // what a resume id was answered with; see resumed.go
 )
 
-// sealPaper and openPaper are for the bodies of papers.
+// sealPaper makes the body of a paper.
 func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -85,12 +87,12 @@ func (e *Executor) readRequest(paper store.Paper) (*requested, error) {
 	return &requested{doc, paper.Revision}, err
 }
 
-// env is the world as an act finds it.
+// env is what package desk needs to know to apply an act.
 func (e *Executor) env(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](e.config.Desk.Directory, desk.Members{})}
 }
 
-// tellTime asks the store for the time of a filing, unless that is known. Much of what is filed has no use for it.
+// tellTime sets the time of a filing, unless it is set. Many filings do not need it, and asking the store for it costs a call.
 func (e *Executor) tellTime(ctx context.Context, c *filing) (err error) {
 	if c.now.IsZero() {
 		c.now, err = e.store.Now(ctx)
@@ -98,7 +100,7 @@ func (e *Executor) tellTime(ctx context.Context, c *filing) (err error) {
 	return err
 }
 
-// file makes a change of a request what is written: the paper, the votes for those who count, what has to be told, and the audit.
+// file adds a change of a request to a filing: the request, new votes, notices, questions to the run, and audit lines.
 func (e *Executor) file(c *filing, change desk.Change, base int64) error {
 	doc := change.Request
 	body, err := e.sealPaper(c.run.Account, store.RequestPaper, doc.ID, doc)
@@ -133,7 +135,7 @@ func (e *Executor) file(c *filing, change desk.Change, base int64) error {
 	return c.record(change)
 }
 
-// fileAll makes several changes of a request, each made on the one before, one that is written.
+// fileAll files several changes of a request, each of which was made on the one before: the request is written once.
 func (e *Executor) fileAll(c *filing, changes []desk.Change, base int64) error {
 	last := len(changes) - 1
 	for _, change := range changes[:last] {
@@ -144,7 +146,7 @@ func (e *Executor) fileAll(c *filing, changes []desk.Change, base int64) error {
 	return e.file(c, changes[last], base)
 }
 
-// post puts notices into the outbox, if there is somebody to send them.
+// post files notices that have to be sent, if there is a Notify.
 func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 	if e.config.Desk.Notify == nil {
 		return nil
@@ -163,7 +165,7 @@ func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 // forever is so far away that it stands for no deadline.
 func forever(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 
-// open makes a request of a question, with what it requires.
+// openRequest makes the request of a question: who has to decide, by which route, until when. It returns the deadline.
 func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Question, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	ask := desk.Ask{ID: shown.ID, Asked: desk.Asked{Kind: q.Kind, Shown: shown.Shown, Requester: c.dossier.Requester, Words: len(bytes.Fields(q.Data))}}
 	ask.Need = desk.OnePerson()
@@ -202,8 +204,8 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 	return change.Request.Deadline, e.file(c, change, base)
 }
 
-// parts finds those who have a part in what is asked, beside the requester: who approved something before in the same run, if that keeps them from
-// deciding, and who had a hand in what is to be done. The latter are noted wherever there are rules: those for other arguments may exclude them.
+// parts adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
+// deciding, those who approved something else. Authors are added wherever there are rules, because the rules for edited arguments may exclude them.
 func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing) error {
 	prior := slices.Contains(ask.Need.Exclude, desk.PriorApprover)
 	if e.config.Desk.Rules == nil && !prior {
@@ -219,7 +221,7 @@ func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing) error {
 	return err
 }
 
-// authors is everybody whose words a run has: see [desk.Asked].
+// authors is everybody whose input a run has used: see [desk.Asked].
 func authors(requester string, docs []desk.Request) []string {
 	all := nonEmpty(requester)
 	for _, doc := range docs {
@@ -244,7 +246,7 @@ func nonEmpty(words ...string) []string {
 // defaultRoute is the name of the route for what no rule has one for.
 const defaultRoute = "default"
 
-// route is the way on which people are told: those that rules name, joined; the default one; or the built-in one, which ends with the timeout.
+// route is the route of a request: those that rules name, joined; or the configured default; or the built-in one, which ends with the timeout.
 func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, error) {
 	if len(names) == 0 {
 		if route, ok := e.config.Desk.Routes[defaultRoute]; ok {
@@ -262,14 +264,14 @@ func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, err
 		routes = append(routes, route)
 	}
 	joined, err := desk.Join(routes...)
-	if err != nil { // a request that cannot be told as the rules want it is still asked
+	if err != nil { // it is better to ask by one of the routes than not to ask
 		e.config.Log.Error("routes that cannot be joined; the first one is used", "err", err)
 		joined = routes[0]
 	}
 	return notAfter(joined, timeout), nil
 }
 
-// notAfter ends a route when the question ends, if that is earlier.
+// notAfter shortens a route that is longer than the timeout of the question.
 func notAfter(route desk.Route, timeout time.Duration) desk.Route {
 	last := route.Steps[len(route.Steps)-1]
 	if timeout <= 0 || time.Duration(last.At) <= timeout {
@@ -280,7 +282,7 @@ func notAfter(route desk.Route, timeout time.Duration) desk.Route {
 	return route
 }
 
-// builtInRoute is that of package desk, with another end.
+// builtInRoute is the default route of package desk, stretched or shortened to the timeout.
 func builtInRoute(timeout time.Duration) desk.Route {
 	if timeout <= 0 {
 		timeout = 100 * 365 * 24 * time.Hour

@@ -10,20 +10,20 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// dossier is what is known of a run beyond its row.
+// dossier is what is known of a run beyond its row in the store. It never changes.
 type dossier struct {
-	// Salt makes the digests in the audit log worthless once the run is forgotten.
+	// Salt goes into all digests of the run's data in the audit log. When it is deleted with the run, nobody can test guesses against them any more.
 	Salt []byte `json:"salt,omitempty"`
 	// Requester is on whose behalf it runs.
 	Requester string `json:"requester,omitempty"`
-	// Trace is where it began, for those who look at traces.
+	// Trace is the traceparent of the span in which the run began.
 	Trace string `json:"trace,omitempty"`
 }
 
-// rememberedDossiers is how many dossiers a process has at hand. A decision asks for the same one several times.
+// rememberedDossiers is how many dossiers are cached. A decision needs the same one several times.
 const rememberedDossiers = 4096
 
-// dossiers are those at hand. A dossier never changes once it is written, so whoever has it need not ask again.
+// dossiers is a cache.
 type dossiers struct {
 	mu   sync.Mutex
 	runs map[store.Key]dossier
@@ -36,7 +36,7 @@ func (all *dossiers) get(run store.Key) (dossier, bool) {
 	return d, ok
 }
 
-// put keeps a dossier at hand, in the place of any other if there are many.
+// put adds a dossier, and drops any other if there are too many.
 func (all *dossiers) put(run store.Key, d dossier) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -52,14 +52,14 @@ func (all *dossiers) put(run store.Key, d dossier) {
 	all.runs[run] = d
 }
 
-// drop is for a run that is forgotten: its salt must not outlive it.
+// drop is for a run that was deleted: its salt must not outlive it.
 func (all *dossiers) drop(run store.Key) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.runs, run)
 }
 
-// dossierOf returns what is known of a run. One that began without gets one.
+// dossierOf returns the dossier of a run, from the cache or the store.
 func (e *Executor) dossierOf(ctx context.Context, account, run string) (dossier, error) {
 	key := store.Key{Account: account, Run: run}
 	if d, ok := e.dossiers.get(key); ok {
@@ -72,7 +72,7 @@ func (e *Executor) dossierOf(ctx context.Context, account, run string) (dossier,
 	return d, err
 }
 
-// newDossier is written with a run that begins.
+// newDossier makes the dossier of a run that begins.
 func (e *Executor) newDossier(ctx context.Context, account, run, requester string) (dossier, store.PaperChange, error) {
 	d := dossier{Salt: make([]byte, 32), Requester: requester, Trace: traceParent(ctx)}
 	rand.Read(d.Salt)
@@ -80,7 +80,7 @@ func (e *Executor) newDossier(ctx context.Context, account, run, requester strin
 	return d, store.PaperChange{Kind: dossierPaper, ID: run, Run: run, Body: body}, err
 }
 
-// readDossier is for one that is not at hand.
+// readDossier reads a dossier. A run that has none gets one.
 func (e *Executor) readDossier(ctx context.Context, account, run string) (d dossier, err error) {
 	paper, err := e.store.Paper(ctx, account, dossierPaper, run)
 	if errors.Is(err, store.ErrNotFound) {

@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// asStrong makes a question about an effect in doubt need all that the action itself needed: whoever says that it did not happen has it done
-// again. What a policy allowed without asking anybody is for any one person to settle.
+// asStrong gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
+// a policy allowed the action without asking anybody, any one person may answer.
 func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data json.RawMessage) error {
 	var doubt fermata.DoubtfulEffect
 	if err := json.Unmarshal(data, &doubt); err != nil {
@@ -32,7 +32,7 @@ func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data 
 		if need := doubtNeed(doc, &ask.Asked); last == nil {
 			ask.Need = need
 		} else {
-			ask.Need = ask.Need.Merge(need) // it was approved more than once, and nobody knows for which this stands
+			ask.Need = ask.Need.Merge(need) // it was approved more than once, and it is unknown which approval this effect is of
 		}
 		if last == nil || doc.Created.After(last.Created) {
 			last = &doc
@@ -46,11 +46,11 @@ func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data 
 	return nil
 }
 
-// doubtNeed is what an action needed, for the question whether it has happened; asked gets those who had a part in it. Who changed its arguments
-// last could not approve it, and can no more say that it has to be done again: they are an author of it.
+// doubtNeed is the requirement of an action, for the question whether it has happened. Those who were involved in the action are added to asked; who
+// edited its arguments last counts as an author here, because they could not approve the action either.
 func doubtNeed(doc desk.Request, asked *desk.Asked) desk.Requirement {
 	need := doc.Need
-	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // those that are about an action count for nothing here
+	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // this question is answered, not approved or rejected
 	if slices.Contains(need.Exclude, desk.Author) {
 		asked.Authors = append(asked.Authors, doc.Asked.Authors...)
 	}
@@ -62,8 +62,8 @@ func doubtNeed(doc desk.Request, asked *desk.Asked) desk.Requirement {
 	return need
 }
 
-// countedBy is what votes on a question are counted by, if that is not the very answer: of an effect in doubt, whether it happened and with
-// which receipt, and not who says so and why.
+// countedBy says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
+// happened and with which receipt, whoever gives them and for which reason.
 func (w word) countedBy() string {
 	if w.asked.Kind != fermata.InDoubt.Name() {
 		return ""
@@ -84,7 +84,7 @@ func (w word) countedBy() string {
 
 var errHappened = errors.New("the ledger has its receipt: it has happened")
 
-// contradicts refuses to hear that an effect did not happen when its owner, who was thought dead, has said by now that it did.
+// contradicts refuses the answer that an effect did not happen if the ledger says by now that it did: its owner was slow, and not dead.
 func (e *Executor) contradicts(ctx context.Context, w *word) error {
 	var said fermata.WhatHappened
 	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {

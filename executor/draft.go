@@ -10,47 +10,46 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// draft is the state of a run while it is executed. What the run saves is kept back for a moment, so that steps which follow each other quickly
-// cost one transaction and not one each, and the last of them goes with the rest of the run.
+// draft is the checkpoint of a run while it is executed. It collects what the run saves for Config.SaveDelay, so that steps which follow each other
+// quickly cost one transaction together; the last of them are written in the transaction in which the run comes to rest.
 //
-// It is written at the latest when the moment is over, before a rule allows or denies something, before an effect begins, and with the rest. A process that dies before that
-// loses the work of a moment, as if it had died that much earlier: nobody outside has seen anything of it. Questions become visible with the
-// rest, charges are made and effects begin after a write, and what people decided is kept elsewhere.
+// Collected saves are written when the delay is over, before a policy allows or denies an action, before an effect begins, and when the run comes to
+// rest. A process that dies before that loses them, as if it had died that much earlier. Nobody can have seen them: questions become visible when the run
+// comes to rest, counters are charged and effects begin after a write, and decisions are stored elsewhere.
 type draft struct {
 	state  *sealedState // fenced
 	key    store.Key
-	moment time.Duration // none: everything is written at once
-	life   context.Context
+	moment time.Duration // Config.SaveDelay; 0 or less: each save is written at once
 
-	// atStore is full while somebody is at the store. It is no mutex: whoever waits for a mutex cannot be called off.
+	// atStore is a lock for calls to the store. It is a channel because waiting for it must end with the caller's context.
 	atStore chan struct{}
 
-	mu      sync.Mutex // guards the rest
-	known   bool       // whether whole is known
-	whole   store.Checkpoint
-	stored  int64             // the version in the store; that of whole counts what the run has saved
-	there   map[string]bool   // the parts in the store: what came and went before it was written need not be deleted
+	mu      sync.Mutex        // guards the rest
+	known   bool              // whole was read, or is known to be empty
+	whole   store.Checkpoint  // as the run sees it: with what is not written yet
+	stored  int64             // the version in the store; whole.Version also counts saves that are not written yet
+	there   map[string]bool   // the parts in the store: a part that came and went before a write need not be deleted there
 	changed map[string]change // since the last write
-	size    int               // of what was saved since then, in bytes
-	timer   *time.Timer       // set while something is kept back
-	closed  bool
-	broken  error // of a write: nobody knows what is in the store
+	size    int               // of changed, in bytes
+	timer   *time.Timer       // set while something is to be written
+	closed  bool              // the execution is over
+	broken  error             // of a write that failed: it is unknown what the store has
 }
 
-// draftSize is how much is kept back at most, in bytes. More than that is worth a transaction of its own, and must not make that of the rest
-// larger than a store can take.
+// draftSize is how many bytes are collected at most. More than that is worth a transaction of its own, and the transaction in which the run comes to
+// rest must not become larger than a store can take.
 const draftSize = 1 << 20
 
-// change is what became of a part; nil is gone.
+// change is the new value of a part; nil if it was deleted.
 type change []byte
 
 var _ store.Checkpoints = (*draft)(nil)
 
-// newDraft makes the draft of an execution. known is the state, if somebody has it at hand.
+// newDraft makes the draft of an execution. known is the state in the store, if the caller has read it.
 func (e *Executor) newDraft(work *store.Work, known *store.Checkpoint) *draft {
 	d := &draft{
 		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
-		moment: e.config.SaveDelay, life: e.life, atStore: make(chan struct{}, 1),
+		moment: e.config.SaveDelay, atStore: make(chan struct{}, 1),
 	}
 	d.known = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
 	if known != nil {
@@ -59,7 +58,7 @@ func (e *Executor) newDraft(work *store.Work, known *store.Checkpoint) *draft {
 	return d
 }
 
-// begin takes what is in the store for what the run goes on from; the lock is held, or nobody else has the draft yet.
+// begin sets what the store has. It is called with the lock held, or before anybody else has the draft.
 func (d *draft) begin(stored store.Checkpoint) {
 	d.known, d.whole, d.stored = true, stored, stored.Version
 	d.there = make(map[string]bool, len(stored.Parts))
@@ -120,7 +119,7 @@ func (d *draft) isKnown() bool {
 	return d.known
 }
 
-// lock waits until nobody else is at the store.
+// lock is for atStore.
 func (d *draft) lock(ctx context.Context) error {
 	select {
 	case d.atStore <- struct{}{}:
@@ -132,7 +131,7 @@ func (d *draft) lock(ctx context.Context) error {
 
 func (d *draft) unlock() { <-d.atStore }
 
-// Save keeps a change until it is written.
+// Save adds a change to the draft. It is durable after the next write.
 func (d *draft) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	if key != d.key {
 		return d.state.Save(ctx, key, base, delta)
@@ -147,7 +146,7 @@ func (d *draft) Save(ctx context.Context, key store.Key, base int64, delta store
 	return version, err
 }
 
-// keep notes a change, and says whether there is enough to be written at once.
+// keep adds a change, and reports whether so much is collected that it should be written at once.
 func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,15 +183,15 @@ func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, e
 	return d.whole.Version, d.size > draftSize, nil
 }
 
-// due writes what was kept back for long enough. If that fails, the run hears of it with its next save.
+// due is called by the timer. If the write fails, the next save of the run returns the error.
 func (d *draft) due() {
-	_ = d.write(d.life)
+	_ = d.write(d.state.executor.life)
 }
 
-// write writes what is kept back, and returns when it is durable. After an error nothing is written any more: whether it was
-// is unknown, and a second try could overwrite what somebody else did since. So it does not end with ctx once it is begun: a step that runs out of
-// time, or a process that is to end, must not take along what others have done. After the end of the execution it is refused: what was
-// not written by then may never be, and nothing must begin on top of it.
+// write writes what was collected, and returns when it is durable. After an error nothing is written any more: it is unknown whether the store has it,
+// and a second try could overwrite what another owner wrote since. For the same reason a write does not end with ctx once it has begun: the timeout of one
+// step must not make the draft unusable for the others. After the end of the execution write returns ErrFenced, so that no effect begins whose cause may
+// never be saved.
 func (d *draft) write(ctx context.Context) error {
 	if err := d.lock(ctx); err != nil {
 		return err
@@ -216,7 +215,7 @@ func (d *draft) write(ctx context.Context) error {
 	return err
 }
 
-// take returns what is kept back, and keeps it no longer; nil if there is nothing.
+// take returns what is to be written, and takes it out of the draft; nil if there is nothing.
 func (d *draft) take() (*store.Save, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,14 +244,15 @@ func (d *draft) take() (*store.Save, error) {
 	return save, nil
 }
 
-// ending is what is still to be written of a state when the run rests: one of the two, or nothing where it is nil.
+// ending is what can become of the state in the store when the run comes to rest: last is added to it, or it is deleted by spent. Either is nil if there is
+// nothing to do for it.
 type ending struct {
 	of    *draft
-	last  *store.Save // what is kept back, not sealed yet
-	spent *store.Save // what is in the store goes; for a run that is over and needs none of it
+	last  *store.Save // what was not written yet; not sealed
+	spent *store.Save // deletes what the store has
 }
 
-// sealed is what was kept back, as it goes into the store. A run that is over mostly needs none of it.
+// sealed seals last. It is not done before it is known to be needed: the state of a completed run mostly is not.
 func (e ending) sealed() *store.Save {
 	if e.last == nil {
 		return nil
@@ -260,7 +260,7 @@ func (e ending) sealed() *store.Save {
 	return &store.Save{Base: e.last.Base, Delta: e.of.state.seal(e.of.key, e.last.Delta)}
 }
 
-// close ends the draft: what the run saves from now on is refused. It returns what is still to be written; the caller does.
+// close ends the draft: later saves of the run are refused. It returns what is not written yet, which the caller has to write.
 func (d *draft) close() (end ending, err error) {
 	d.atStore <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()

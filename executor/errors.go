@@ -26,13 +26,13 @@ var (
 	// ErrOver says that the run is not alive any more.
 	ErrOver = errors.New("executor: the run is over")
 
-	// ErrNotParked says that nobody has to look at this run.
+	// ErrNotParked says that the run does not wait for an operator: there is nothing to retry.
 	ErrNotParked = errors.New("executor: the run is not parked")
 
 	// ErrReused says that a resume id was used for another decision.
 	ErrReused = errors.New("executor: the resume id was used for another decision")
 
-	// ErrPending says that what was asked for is recorded and under way; see [PendingError].
+	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
 	ErrPending = errors.New("executor: under way")
 
 	// ErrClosed says that the executor was stopped.
@@ -42,7 +42,8 @@ var (
 	ErrKey = errors.New("executor: the key is not the one of this store")
 )
 
-// PendingError says that what was asked for is recorded and under way. Ask again, with the same start or the same resume id.
+// PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to
+// wait for the outcome.
 type PendingError struct{ Run, StateKey string }
 
 func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
@@ -58,17 +59,17 @@ type RefusedError struct {
 	By      string
 	At      time.Time
 	Verdict store.Verdict
-	// Err says more, if the people's side refused it: an error of package desk.
+	// Err is the error of package desk, if the rules for people refused it, and not the store.
 	Err error
 }
 
-// Forbidden is the result of a word that is not this person's to say; the error says why.
+// Forbidden is the result of a decision that this person may not make; RefusedError.Err says why.
 const Forbidden store.Result = "forbidden"
 
-// Unwrap returns why the people's side refused it, if that was it.
+// Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusals are the words of the audit log for what the desk refuses.
+// refusals are the reasons in the audit log for errors of package desk. The first that fits counts; any other is RefusedNotAllowed.
 var refusals = []struct {
 	err error
 	why audit.Refusal
@@ -79,7 +80,7 @@ var refusals = []struct {
 	{desk.ErrValue, audit.RefusedBadAnswer}, {desk.ErrText, audit.RefusedBadAnswer},
 }
 
-// deskError is the error of a code that was kept.
+// deskError is the error of package desk that has a code: what is kept of an error is its code.
 func deskError(code string) error {
 	for _, err := range []error{
 		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrNotAllowed, desk.ErrNotYours, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
@@ -91,7 +92,7 @@ func deskError(code string) error {
 	return desk.ErrNotAllowed
 }
 
-// why is the word for it in the audit log.
+// why is the reason as the audit log has it.
 func (e *RefusedError) why() audit.Refusal {
 	if e.Err == nil {
 		return audit.Refusal(e.Result) // the store's words are the same

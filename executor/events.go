@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Follow returns what happens to a run, from behind an event on, as it happens. It ends after the run is over, and when ctx ends.
+// Follow returns the events of a run after a number, as they happen. It ends after the run is over, and when ctx ends.
 func (e *Executor) Follow(ctx context.Context, account, stateKey string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		run, err := e.find(ctx, account, stateKey)
@@ -38,7 +38,7 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, after i
 	}
 }
 
-// pause waits for a change, or until it is time to look by itself. It reports whether to go on.
+// pause waits for a hint, or for Config.Poll. It reports whether to go on.
 func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(e.config.Poll)
 	defer timer.Stop()
@@ -51,7 +51,7 @@ func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
 	return ctx.Err() == nil && e.life.Err() == nil
 }
 
-// Answered is a question that was answered, or not in time, or that the run does not ask any more.
+// Answered is a question that is settled: it was answered, or has expired, or was withdrawn.
 type Answered struct {
 	Run       string          `json:"runId"`
 	StateKey  string          `json:"stateKey"`
@@ -65,8 +65,9 @@ type Answered struct {
 	At        time.Time       `json:"at"`
 }
 
-// Answers returns what was answered in an account behind a cursor, and what will not be, in order and each once, and the cursor for the next call; "" is the
-// beginning. It is for agents that rather ask than be called. A page may be empty although there is more: it is over when the cursor stays.
+// Answers returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
+// beginning. It is for agents that poll, because they cannot be called. A page may be empty although there are more: there are no more when the cursor stays
+// the same.
 func (e *Executor) Answers(ctx context.Context, account, after string, limit int) ([]Answered, string, error) {
 	events, next, err := e.store.Feed(ctx, account, after, limit)
 	if err != nil {
@@ -88,7 +89,7 @@ func (e *Executor) Answers(ctx context.Context, account, after string, limit int
 	return list, next, nil
 }
 
-// answered opens what an event is about. What was forgotten meanwhile is passed over, and so is what a policy decided.
+// answered reads the question that an event is about. It reports false if the run was deleted meanwhile, or a policy decided.
 func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, bool, error) {
 	history, err := e.store.History(ctx, event.Account, event.Run)
 	if isNotFound(err) {

@@ -20,20 +20,20 @@ import (
 // settleTimeout is how long writing down the end of an execution may take after everything else is over.
 const settleTimeout = 30 * time.Second
 
-// flight is an execution in this process, for whoever waits for it.
+// flight is an execution in this process that a caller may wait for.
 type flight struct {
 	done    chan struct{}
-	outcome fermata.Outcome // set when it is done, if it came to one
+	outcome fermata.Outcome // set when it is done; nil if the execution was not finished, or did not apply all decisions
 }
 
-// atHand is what whoever took a run knows of it already, if anything: what is nil is read.
+// atHand is what the caller has already read of a run that is executed. What is nil is read from the store when it is needed.
 type atHand struct {
 	dossier *dossier
 	state   *store.Checkpoint // which must not be changed
 }
 
-// launch executes work in the background: it outlives whoever asked for it. It returns nil if the executor was stopped since the run was taken;
-// then somebody else may have it at once.
+// launch executes a claimed run in the background, however long the caller's context lasts. It returns nil if the executor was stopped since the run
+// was claimed; the run is handed back then, so that another process can take it at once.
 func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *flight {
 	f := &flight{done: make(chan struct{})}
 	if e.begins(func() {
@@ -50,7 +50,7 @@ func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *
 	return nil
 }
 
-// begins does something in the background, unless the executor was stopped.
+// begins calls work in the background and returns true, unless the executor was stopped.
 func (e *Executor) begins(work func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,8 @@ func (e *Executor) begins(work func()) bool {
 	return !e.stopped
 }
 
-// follow executes what was just decided. If the decision was made before, it takes the run, should nobody else have: whoever made it may have died.
+// follow executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
+// recorded the decision may have died.
 func (e *Executor) follow(ctx context.Context, l *looked, request Request, receipt store.Receipt) *flight {
 	switch {
 	case receipt.Work != nil:
@@ -68,11 +69,11 @@ func (e *Executor) follow(ctx context.Context, l *looked, request Request, recei
 	case receipt.Replayed:
 		return e.claim(ctx, l.Run, request)
 	}
-	return nil // somebody is at work on it, and will hear of it
+	return nil // the owner of the run sees the decision when the run comes to rest
 }
 
-// claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: the run may have
-// come further meanwhile, and then what is executed now is an answer to somebody else.
+// claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
+// further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
 func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *flight {
 	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
 	if err != nil || work == nil {
@@ -87,7 +88,8 @@ func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *f
 	return nil
 }
 
-// execute works on a claimed run until it rests, and writes down how that ended. known is what the caller has at hand.
+// execute executes a claimed run until it comes to rest, and saves the result. It returns nil if that could not be finished; the run is tried again
+// then, from its last saved state.
 func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	ctx, cancel := context.WithCancel(e.life)
 	defer cancel()
@@ -115,12 +117,12 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	if !fenced {
 		e.handBack(settle, work, end.sealed(), err)
 	}
-	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
+	// The error may hold data of the run, so it is not logged.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
 	return nil
 }
 
-// attempt lets the provider work, with what is known of the run, and draws it.
+// attempt calls the provider, after the dossier was read, within the span of the execution.
 func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, known *dossier, state *draft) (provider.Result, trace.Span, error) {
 	if known == nil {
 		d, err := e.dossierOf(ctx, work.Run.Account, work.Run.ID)
@@ -135,7 +137,7 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 	return result, span, err
 }
 
-// renew keeps the lease for as long as the execution takes, and ends the execution when somebody else has the run.
+// renew renews the lease until stop is called, and cancels the execution if the run has another owner.
 func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
 	ctx, end := context.WithCancel(ctx)
 	over := make(chan struct{})
@@ -158,12 +160,12 @@ func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease s
 	return func() { end(); <-over }
 }
 
-// provide lets the provider work.
+// provide hands the run, its input and the new answers to the provider.
 func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, state *draft) (result provider.Result, err error) {
 	defer safely.Recover(&err)
 	run := work.Run
 	if run.Attempts >= e.config.MaxAttempts {
-		return result, provider.ErrGiveUp // it may be what brings processes down
+		return result, provider.ErrGiveUp // perhaps the run itself makes processes crash
 	}
 	p, err := e.providerOf(run)
 	if err != nil {
@@ -186,16 +188,17 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 	return p.Execute(ctx, x)
 }
 
-// runOf names a run for its provider.
+// runOf is a run as its provider sees it.
 func (e *Executor) runOf(run store.Run, state store.Checkpoints) (provider.Run, error) {
 	ref, err := e.open(run.Account, store.SealedRef, run.ID, run.Ref)
 	return provider.Run{Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: state}, err
 }
 
-// stateOf is the state of runs that nobody executes here.
+// stateOf is for reading the state of runs that are not being executed here. It has no fence.
 func (e *Executor) stateOf() *sealedState { return &sealedState{e.store, e} }
 
-// settle gives the run back, with what it came to and the last of its state. A state of which all is in the outcome is not kept beside it.
+// settle ends the execution in the store: the outcome, the last changes of the state, and which decisions were applied. The state of a completed run is
+// deleted if the provider says that the outcome has all of it.
 func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, end ending) (outcome fermata.Outcome, err error) {
 	defer safely.Recover(&err)
 	rest := store.Rest{Status: store.Waiting}
@@ -209,21 +212,22 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err = e.rest(ctx, work, c, result, rest, false)
-	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // what it asks was asked before; or people did something
-		outcome, err = e.rest(ctx, work, c, result, rest, true)
+	outcome, err = e.rest(ctx, work, c, result, rest)
+	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // or people did something
+		c.maybeAsked = true
+		outcome, err = e.rest(ctx, work, c, result, rest)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
-		return nil, nil // it is not what all who decided wait for
+		return nil, nil // a decision was not applied yet: this outcome is not the answer to it
 	}
 	return outcome, err
 }
 
-// rest writes down what the run came to. again says that what it asks may have been asked before.
-func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest, again bool) (fermata.Outcome, error) {
+// rest is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
+func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
 	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
-	outcome, err := e.came(ctx, work, c, result.Rest, &rest, again)
+	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +258,7 @@ func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result
 	return outcome, err
 }
 
-// withdrawUnasked takes back what the run waited for and asks no longer.
+// withdrawUnasked withdraws the requests of questions that the run asked when it came to rest last, and asks no longer.
 func (e *Executor) withdrawUnasked(ctx context.Context, c *filing, rest store.Rest) error {
 	before, err := e.lastOpen(c.run)
 	if err != nil {
@@ -270,9 +274,9 @@ func (e *Executor) withdrawUnasked(ctx context.Context, c *filing, rest store.Re
 	return e.withdraw(ctx, c, gone, "no longer asked")
 }
 
-// came says what a rest is for those outside.
-func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came provider.Rest, rest *store.Rest, again bool) (fermata.Outcome, error) {
-	run := work.Run
+// came is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
+func (e *Executor) came(ctx context.Context, c *filing, came provider.Rest, rest *store.Rest) (fermata.Outcome, error) {
+	run := c.run
 	switch r := came.(type) {
 	case provider.Completed:
 		return fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}, nil
@@ -285,7 +289,7 @@ func (e *Executor) came(ctx context.Context, work *store.Work, c *filing, came p
 		if err := e.tellTime(ctx, c); err != nil {
 			return nil, err
 		}
-		return e.ask(ctx, work, c, r.Questions, rest, again)
+		return e.ask(ctx, c, r.Questions, rest)
 	}
 	return failed(run, "bad_provider", "the provider came back with nothing"), nil
 }
@@ -294,8 +298,8 @@ func failed(run store.Run, code, message string) fermata.Failed {
 	return fermata.Failed{Run: run.ID, Code: code, Message: message}
 }
 
-// handBack lets others try: the execution could not be finished, and it is not the run's fault. They go on from what it had done; last is what of
-// that was not saved yet. After a stop they may at once.
+// handBack releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
+// attempts. last is what of its state was not saved yet. After a stop there is no delay.
 func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.Save, why error) {
 	if last != nil {
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}

@@ -27,24 +27,26 @@ type Config struct {
 	Box Box
 	// Owner names this process among those that share the store. The default is a random name.
 	Owner string
-	// Lease is how long a run stays with a process that says nothing. The default is 15 s; it is renewed after a third of it.
+	// Lease is how long a process owns a run without renewing the lease; then another one may take the run over. The default is 15 s; leases are renewed
+	// after a third of it.
 	Lease time.Duration
-	// Workers is how many runs this process executes at the same time, beside those that callers wait for. The default is 4.
+	// Workers is how many runs that it found in the store this process executes at the same time. Those that its own callers start or decide are
+	// executed beside them. The default is 4.
 	Workers int
 	// Poll is how often idle workers look for work. The default is 1 s.
 	Poll time.Duration
-	// SaveDelay is for how long a step that a run has done may be kept in memory before it is saved, so that several are saved together. A process
-	// that dies does again what it has not saved; questions, decisions and effects are never kept back. The default is 25 ms; a negative
-	// one saves each step at once.
+	// SaveDelay is how long the result of a step may stay in memory before it is saved, so that several steps are saved in one transaction. If the
+	// process dies, steps that were not saved are executed again; questions, decisions and effects are always saved at once. The default is 25 ms; a
+	// negative value saves each step at once.
 	SaveDelay time.Duration
 	// Wait is how long Run waits for an execution. The default is 5 s.
 	Wait time.Duration
-	// Timeout is how long a question may be open. The default is 24 h; a negative one is for ever.
+	// Timeout is how long a question may be open. The default is 24 h; a negative value means for ever.
 	Timeout time.Duration
-	// Outage is for how long no process must have looked at the clock for that to be an outage: what would have expired in it stays open for
-	// the grace of its route. The default is 2 min; less than four times Poll is as long as that.
+	// Outage is how long no process may have checked deadlines before that counts as an outage. Questions whose deadline fell into an outage stay
+	// open for the grace period of their route. The default is 2 min; the least is four times Poll.
 	Outage time.Duration
-	// MaxAttempts is how often an execution is tried before the run is parked for somebody to look at it. The default is 25.
+	// MaxAttempts is how often an execution is tried before the run is parked until an operator calls Retry. The default is 25.
 	MaxAttempts int
 	// Retention is how long a run is kept after it is over. The default is for ever.
 	Retention time.Duration
@@ -52,7 +54,7 @@ type Config struct {
 	Desk Desk
 	// Audit says how the audit logs are looked after.
 	Audit Audit
-	// Tracer, if given, draws what runs do; never what they work on.
+	// Tracer, if given, gets spans of what runs do, with ids and names and never with the data of runs.
 	Tracer trace.Tracer
 	// Log gets what operators should know. The default is slog.Default.
 	Log *slog.Logger
@@ -79,7 +81,7 @@ func (c *Config) check() error {
 	c.SaveDelay = cmp.Or(c.SaveDelay, 25*time.Millisecond)
 	c.Wait = cmp.Or(c.Wait, 5*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour)
-	c.Outage = max(cmp.Or(c.Outage, 2*time.Minute), 4*c.Poll) // whoever looks so seldom is still there
+	c.Outage = max(cmp.Or(c.Outage, 2*time.Minute), 4*c.Poll) // a process that polls this seldom is not down
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
 	c.Audit.SignEvery = cmp.Or(c.Audit.SignEvery, time.Hour)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -91,28 +93,28 @@ type Executor struct {
 	config    Config
 	store     store.Store
 	providers map[string]provider.Provider
-	changes   hub  // what the store hints at
-	live      live // what happens at this moment
+	changes   hub  // hands the store's hints of changes to those who wait for them
+	live      live // hands the progress of runs that are executed here to those who listen
 	stats     stats
-	findings  toldFindings // in the log of operators
-	policies  policies     // that are kept
-	dossiers  dossiers
-	// explaining counts the questions that runs think about here.
+	findings  toldFindings // findings of audit checks that were logged already
+	policies  policies     // policies that are known to be in the store
+	dossiers  dossiers     // a cache
+	// explaining counts the questions to runs that are being answered here: see explain.
 	explaining atomic.Int64
 
-	life context.Context // ends when the executor is stopped
+	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
+	life context.Context
 	kill context.CancelFunc
 	work sync.WaitGroup
-	wake chan struct{} // there may be work
-	// over is closed when no more work is taken.
-	over chan struct{}
+	wake chan struct{} // wakes an idle worker
+	over chan struct{} // closed by Stop: no more work is begun
 
 	mu      sync.Mutex
 	stopped bool
 	started bool
 }
 
-// New makes an executor. It returns ErrKey if the box has not the key with which the store was filled.
+// New makes an executor. It returns ErrKey if the box cannot open what is sealed in the store.
 func New(config Config) (*Executor, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -175,8 +177,8 @@ func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
 	return nil, fmt.Errorf("%w: this process has no provider %q", ErrUnknownGraph, run.Provider)
 }
 
-// Start lets the executor look for work: runs that became ready, runs whose owner died, questions that are over their deadline, runs that
-// were kept long enough.
+// Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
+// after their retention, and looks after the audit logs. It may be called several times.
 func (e *Executor) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -200,8 +202,8 @@ func (e *Executor) Start() {
 	}
 }
 
-// Stop takes no more work, waits for what is under way until ctx ends, and then lets go of it: another process takes over at once. It may
-// be called several times.
+// Stop begins no more work and waits for what is under way. When ctx ends it cancels the rest, which other processes then take over at once. It
+// may be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.stopped {

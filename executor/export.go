@@ -23,7 +23,7 @@ type exported struct {
 	Papers     []exportedPaper            `json:",omitempty"` // in the place of those in the history, which are sealed
 }
 
-// exportedPaper is what people said of a run, what they were told, what the rules said; or what an account has beside its runs.
+// exportedPaper is a paper with its body opened.
 type exportedPaper struct {
 	Kind             store.PaperKind
 	ID               string
@@ -33,39 +33,31 @@ type exportedPaper struct {
 	Facts            json.RawMessage `json:",omitempty"`
 }
 
-// Export writes everything that is known of an account, a run a line, as JSON in the clear, and behind the runs what it had remembered and counted, if
-// anything. It returns how many runs there were.
+// Export writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
+// account, if it has any. It returns how many runs there were.
 func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
-	var before store.RunPlace
-	for {
-		runs, err := e.store.List(ctx, account, store.Filter{Before: before})
+	for run, err := range e.runs(ctx, account, store.Filter{}) {
 		if err != nil {
 			return count, err
 		}
-		if len(runs) == 0 {
-			return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
+		line, err := e.export(ctx, run)
+		if isNotFound(err) {
+			continue // forgotten meanwhile
 		}
-		for _, run := range runs {
-			line, err := e.export(ctx, run)
-			if isNotFound(err) {
-				continue // forgotten meanwhile
-			}
-			if err == nil {
-				err = out.Encode(line)
-			}
-			if err != nil {
-				return count, err
-			}
-			count++
+		if err == nil {
+			err = out.Encode(line)
 		}
-		last := runs[len(runs)-1]
-		before = store.RunPlace{Created: last.Created, ID: last.ID}
+		if err != nil {
+			return count, err
+		}
+		count++
 	}
+	return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
 }
 
-// export opens what is sealed in a run. What it had sealed is left out: it is of no use elsewhere.
+// export opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
 func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
 	history, err := e.store.History(ctx, run.Account, run.ID)
 	if err != nil {
@@ -79,7 +71,7 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 		*sealed = nil
 		return data
 	}
-	x.Run.Ref = nil // the provider's own affair
+	x.Run.Ref = nil // internal to the provider
 	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
 	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
 	for n := range x.Interrupts {
@@ -110,7 +102,7 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 // exportPapers writes papers that belong to no run.
 func (e *Executor) exportPapers(ctx context.Context, account string, kind store.PaperKind, out *json.Encoder) error {
 	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
 		if err != nil || len(papers) == 0 {
 			return err
 		}

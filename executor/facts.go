@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/fermata-go/fermata/analytics"
@@ -71,33 +72,29 @@ func (e *Executor) Analytics(ctx context.Context, account string, query analytic
 		return analytics.Report{}, err
 	}
 	c := analytics.NewCollector(query, now)
-	if err := each(ctx, e.store, account, store.RequestPaper, c.Request); err != nil {
+	if err := each(e.papers(ctx, account, store.RequestPaper, factsPage), c.Request); err != nil {
 		return analytics.Report{}, err
 	}
-	if err := each(ctx, e.store, account, votePaper, c.Vote); err != nil {
+	if err := each(e.papers(ctx, account, votePaper, factsPage), c.Vote); err != nil {
 		return analytics.Report{}, err
 	}
 	return c.Report(), nil
 }
 
-// each hands the facts of all papers of a kind to a function. Papers come with their bodies, which may be long: a page is not too many of them.
-func each[T any](ctx context.Context, s store.Store, account string, kind store.PaperKind, take func(T)) error {
-	const page = 250
-	for after := ""; ; {
-		papers, err := s.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: page})
+// factsPage reads few papers at a time: they come with their bodies, which may be long and are of no use here.
+var factsPage = store.PaperFilter{Limit: 250}
+
+// each hands the facts of papers to a function.
+func each[T any](papers iter.Seq2[store.Paper, error], take func(T)) error {
+	for p, err := range papers {
 		if err != nil {
 			return err
 		}
-		for _, p := range papers {
-			var facts T
-			if err := json.Unmarshal(p.Facts, &facts); err != nil {
-				return fmt.Errorf("executor: the facts of %s %s: %w", kind, p.ID, err)
-			}
-			take(facts)
-			after = p.ID
+		var facts T
+		if err := json.Unmarshal(p.Facts, &facts); err != nil {
+			return fmt.Errorf("executor: the facts of %s %s: %w", p.Kind, p.ID, err)
 		}
-		if len(papers) < page {
-			return nil
-		}
+		take(facts)
 	}
+	return nil
 }

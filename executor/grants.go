@@ -17,19 +17,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// grantPaper is a yes that is remembered within bounds.
+// grantPaper is an approval that is remembered within bounds.
 const grantPaper store.PaperKind = "grant"
 
-// Grant is a remembered yes, and how far it is used up.
+// Grant is a remembered approval, and how far it is used up.
 type Grant struct {
 	grant.Grant
 	Usage    grant.Usage `json:"usage"`
 	revision int64
 }
 
-// Remember says how a yes is remembered. The rules that had it asked may allow less, or nothing.
+// Remember says how an approval is remembered. The rules by which people were asked may allow less, or nothing.
 type Remember struct {
-	// By is who wants it: one of those who approved, and may still decide. Auth is how well we know them.
+	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated.
 	By      string
 	Auth    desk.Auth
 	TTL     time.Duration
@@ -57,11 +57,8 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if err := e.mayRemember(doc, r); err != nil {
 		return Grant{}, err
 	}
-	c := &filing{run: store.Run{Account: account, ID: question.Run, StateKey: question.StateKey, Provider: question.Provider, Graph: question.Graph}}
-	if c.dossier, err = e.dossierOf(ctx, account, question.Run); err != nil {
-		return Grant{}, err
-	}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	c, err := e.filingFor(ctx, question.Asked)
+	if err != nil {
 		return Grant{}, err
 	}
 	made, err := e.narrowest(ctx, c, question, doc, r)
@@ -83,7 +80,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
 
-// mayRemember refuses what one person cannot say for others: a grant needs whoever the request needs, and today.
+// mayRemember refuses a grant if the request needs several people, or the person could not decide it today.
 func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
 	people := 0
 	for _, g := range doc.Need.Groups {
@@ -101,7 +98,7 @@ func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
 	return nil
 }
 
-// narrowest makes the grant, from the arguments as they were approved.
+// narrowest makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
 func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionView, doc desk.Request, r Remember) (grant.Grant, error) {
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(question.Data, &asked); err != nil {
@@ -142,27 +139,21 @@ func (e *Executor) keepGrant(c *filing, g *Grant) error {
 // Grants lists what is remembered in an account, also what has ended.
 func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) {
 	var all []Grant
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, account, grantPaper, store.PaperFilter{After: after, Limit: 1000})
+	for paper, err := range e.papers(ctx, account, grantPaper, store.PaperFilter{Limit: papersAtOnce}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, paper := range papers {
-			after = paper.ID
-			if paper.Body == nil {
-				continue // it was erased
-			}
-			g, err := e.readGrant(paper)
-			if err != nil { // it stands for no yes then; the rest still does
-				e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
-				continue
-			}
-			all = append(all, g)
+		if paper.Body == nil {
+			continue // it was erased
 		}
-		if len(papers) < 1000 {
-			return all, nil
+		g, err := e.readGrant(paper)
+		if err != nil { // it allows nothing then; the others still do
+			e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
+			continue
 		}
+		all = append(all, g)
 	}
+	return all, nil
 }
 
 func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
@@ -176,12 +167,7 @@ func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 
 // Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
 func (e *Executor) Revoke(ctx context.Context, account, id, by string) error {
-	for try := 0; ; try++ {
-		err := e.revoke(ctx, account, id, by)
-		if !errors.Is(err, store.ErrStale) || try == maxTries {
-			return err
-		}
-	}
+	return whileStale(ctx, func() error { return e.revoke(ctx, account, id, by) })
 }
 
 func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
@@ -207,8 +193,8 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 	return e.store.Amend(ctx, account, c.Beside)
 }
 
-// granted lifts an ask if a grant stands for the yes. The use is filed with whatever else the action brings, and counted before anything is
-// done: after a crash in between it is counted without having happened, which is the safe mistake.
+// granted turns the verdict "ask" into "allow" if a grant covers the action. The use of the grant is filed with the ruling, and so counted before the
+// action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
 func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
@@ -220,7 +206,7 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 	for _, g := range all {
 		use, err := g.Match(in, decision, g.Usage, in.At)
 		if err != nil {
-			continue // why not is for those who look at the grant
+			continue // it does not cover the action
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
 		digest, err := in.Digest()

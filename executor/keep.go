@@ -13,15 +13,15 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
-// retainAtOnce is how many runs are forgotten before the next look.
+// retainAtOnce is how many runs are listed at a time.
 const retainAtOnce = 100
 
-// retain forgets runs that were kept long enough after they were over. A run that waits is never among them, however long it does.
+// retain deletes runs that ended longer than Config.Retention ago. A run that waits is never among them, however long it does.
 func (e *Executor) retain() {
 	var guard clockGuard
 	for !e.closing() {
 		now, err := e.store.Now(e.life)
-		if err == nil && guard.trusts(now, time.Now()) { // what is forgotten because a clock has jumped does not come back
+		if err == nil && guard.trusts(now, time.Now()) { // what is deleted because a clock has jumped does not come back
 			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
 		}
 		if err != nil && e.life.Err() == nil {
@@ -31,7 +31,7 @@ func (e *Executor) retain() {
 	}
 }
 
-// forgetOld forgets what was over before a time. What cannot be forgotten stays, and holds up nothing else.
+// forgetOld deletes the runs that ended before a time. A run that cannot be deleted stays, and does not hold up the others.
 func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 	var first error
 	left := 0
@@ -50,7 +50,7 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 		}
 		last := old[len(old)-1].Updated
 		if !last.After(from) {
-			last = from.Add(time.Microsecond) // all of them were over at the same time, and stay
+			last = from.Add(time.Microsecond) // a whole page ended at the same time and could not be deleted
 		}
 		from = last
 	}
@@ -60,7 +60,7 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays.
+// forget deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays.
 func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	p, err := e.providerOf(run)
 	if err != nil {
@@ -74,18 +74,18 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
 	}
 	err = e.store.Forget(ctx, run.Account, run.ID)
-	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // not before: somebody may have looked at it in between
+	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // last: somebody may have read it into the cache in between
 	return err
 }
 
-// Erase ends all runs of an account and deletes everything that is known of them, and what the account had remembered and counted. It returns how
-// many runs there were, also after an error; it may be called again then. A run that cannot be deleted holds up nothing else. The audit log stays.
+// Erase ends all runs of an account and deletes everything that is known of them, and the grants and counters of the account. It returns how many runs it
+// deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. The audit log stays.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 	count := 0
 	for {
 		erased, err := e.eraseRuns(ctx, account)
 		count += erased
-		if err != nil || erased == 0 { // or others began meanwhile
+		if err != nil || erased == 0 { // otherwise look again: runs may have begun meanwhile
 			return count, errors.Join(err, e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
 		}
 	}
@@ -95,23 +95,15 @@ func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, err error) {
 	var first error
 	left := 0
-	for filter := (store.Filter{}); ; {
-		runs, err := e.store.List(ctx, account, filter)
+	for run, err := range e.runs(ctx, account, store.Filter{}) {
 		if err != nil {
 			return count, err
 		}
-		if len(runs) == 0 {
-			break
+		if err := e.erase(ctx, run); err != nil {
+			first, left = cmp.Or(first, err), left+1
+			continue
 		}
-		for _, run := range runs {
-			if err := e.erase(ctx, run); err != nil {
-				first, left = cmp.Or(first, err), left+1
-				continue
-			}
-			count++
-		}
-		last := runs[len(runs)-1]
-		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
+		count++
 	}
 	if first != nil {
 		err = fmt.Errorf("executor: %d runs are left; the first: %w", left, first)
@@ -135,10 +127,10 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	return e.forget(ctx, history.Run)
 }
 
-// erasePapers leaves nothing of the papers of a kind but their ids, which say nothing. That a grant ends by it is for the log to say.
+// erasePapers empties the papers of a kind. Their ids stay, which say nothing about the account. For each grant there is a line in the audit log.
 func (e *Executor) erasePapers(ctx context.Context, account string, kind store.PaperKind) error {
 	for after, try := "", 0; ; {
-		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: 1000})
+		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
 		if err != nil || len(papers) == 0 {
 			return err
 		}

@@ -22,7 +22,7 @@ type Packer interface {
 	Pack(label string, data []byte) []byte
 }
 
-// shut seals what goes into the store.
+// shut seals a value for the store, packed if the box can.
 func (e *Executor) shut(place string, data []byte) []byte {
 	if p, ok := e.config.Box.(Packer); ok {
 		return p.Pack(place, data)
@@ -30,7 +30,7 @@ func (e *Executor) shut(place string, data []byte) []byte {
 	return e.config.Box.Seal(place, data)
 }
 
-// label binds a sealed value to its place.
+// label is the label under which a value is sealed. It holds the place of the value, so that a value which is moved to another place does not open.
 func label(account string, what store.SealedWhat, id, part string) string {
 	return fmt.Sprintf("%q/%q/%s/%q", account, id, what, part)
 }
@@ -47,7 +47,7 @@ func (e *Executor) open(account string, what store.SealedWhat, id string, sealed
 	return data, nil
 }
 
-// The value by which a key is known. What it says does not matter.
+// The value by which checkKey tells whether a key is the right one.
 const (
 	keyCheck     = "key check"
 	keyCheckText = "fermata"
@@ -74,9 +74,9 @@ type Resealed struct{ Seen, Changed int64 }
 // resealAtOnce is how many values are looked at in one step.
 const resealAtOnce = 500
 
-// Reseal seals everything in the store with the current key of the box, while others work on it. Once it has returned, and every process
-// has the new key as its current one, older keys are needed no longer. It may be stopped and begun again at will. tell, if it is not nil, hears how
-// far it has come.
+// Reseal seals everything in the store with the current key of the box, while other processes work. Once it has returned, and every process
+// has the new key as its current one, older keys are not needed any more. It may be stopped and begun again at any time. tell, if it is not nil, is called
+// with the progress.
 func (e *Executor) Reseal(ctx context.Context, tell func(Resealed)) (Resealed, error) {
 	var sum Resealed
 	for after := ""; ; {
@@ -137,7 +137,7 @@ func (s *sealedState) seal(key store.Key, delta store.Delta) store.Delta {
 	for i, part := range delta.Put {
 		data := part.Data
 		if data == nil {
-			data = []byte{} // a box leaves nothing as it is
+			data = []byte{} // a box does not seal nil
 		}
 		put[i] = store.Part{Name: part.Name, Data: s.executor.shut(s.label(key, part.Name), data)}
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errNoLine says that a question would expire, and nobody could tell from the log.
+// errNoLine says that a question would expire without a line in the audit log.
 var errNoLine = errors.New("executor: an expiry without a line in the log")
 
-// lapse is what is written beside an interrupt that expires; or that would, and is put off: because of an outage, or because its request and the log
-// could not be told. Nothing expires without them. otherwise says that it expires for another reason than that nobody decided it in time.
+// lapse is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
+// because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
+// than that nobody decided it in time.
 func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, outages []outage) (beside store.Beside, otherwise bool) {
 	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
-	if paper == nil { // it was never put before people
+	if paper == nil { // it has no request
 		if err := c.expired(i.ID, i.Deadline); err != nil {
 			e.config.Log.Error("a question expires without a line in the log", "interrupt", i.ID, "err", err)
 		}
@@ -47,9 +48,9 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 	return c.Beside, otherwise
 }
 
-// lapses files what becomes of a request whose time is over.
+// lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
 func (e *Executor) lapses(c *filing, known *requested, now time.Time, outages []outage) (otherwise bool, err error) {
-	if known.State != desk.Open { // nothing that people could still do; the run waits all the same
+	if known.State != desk.Open { // the request is over, and yet the interrupt is pending
 		return known.Final != nil && known.Final.Reason != stale, c.expired(known.ID, known.Deadline)
 	}
 	changes, err := e.spare(known.Request, outages, now)
@@ -71,7 +72,7 @@ func (e *Executor) lapses(c *filing, known *requested, now time.Time, outages []
 	return final != nil && final.Reason != stale, e.file(c, change, known.revision)
 }
 
-// expired is the line of an expiry that no request speaks of.
+// expired adds the audit line of an expiry without a change of a request.
 func (c *filing) expired(interrupt string, deadline time.Time) error {
 	place := c.place()
 	place.Interrupt = interrupt

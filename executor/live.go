@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Progress is something that happens in a run at this moment. It is shown and not kept.
+// Progress is something that happens in a run right now, as a step or a token of a model. It is not stored.
 type Progress struct {
 	// Run is the id of the run.
 	Run string
@@ -22,19 +22,19 @@ type Progress struct {
 // progressBacklog is how much progress a listener may be behind before it misses some.
 const progressBacklog = 32
 
-// live hands the progress of the runs that this process executes to those who listen here. It keeps nothing and waits for nobody.
+// live hands the progress of the runs that this process executes to listeners in this process. A listener whose queue is full misses some.
 type live struct {
 	mu        sync.Mutex
 	listeners map[listened]map[chan *Progress]struct{}
 	missed    atomic.Int64
 }
 
-// listened is whom somebody listens to: by state key, so that one can listen to a run before there is one.
+// listened is what somebody listens to: a state key and not a run, so that one can listen before the run begins.
 type listened struct{ account, stateKey string }
 
-// Listen returns the progress of the runs of a state key, from now on, as far as this process executes them; what other processes execute is
-// visible in [Executor.Events] alone. A listener that is too slow misses some of it. What it gets is shared with others, and must not be changed:
-// there may be many who listen, most of the time to nothing, so that a place in the queue is small. stop has to be called.
+// Listen returns the progress of the runs of a state key from now on, as far as this process executes them; of what other processes execute there are
+// only [Executor.Events]. A listener that is too slow misses some of it. The values are shared between listeners and must not be changed. stop has to be
+// called.
 func (e *Executor) Listen(account, stateKey string) (progress <-chan *Progress, stop func()) {
 	l, key, c := &e.live, listened{account, stateKey}, make(chan *Progress, progressBacklog)
 	l.mu.Lock()
@@ -55,7 +55,7 @@ func (e *Executor) Listen(account, stateKey string) (progress <-chan *Progress, 
 	}
 }
 
-// reporter hands on what an execution of a run reports.
+// reporter is what a provider calls to report the progress of a run.
 func (l *live) reporter(run store.Run) func(provider.Progress) {
 	key := listened{run.Account, run.StateKey}
 	return func(p provider.Progress) {
@@ -75,11 +75,11 @@ func (l *live) reporter(run store.Run) func(provider.Progress) {
 	}
 }
 
-// Events returns what has happened to a run behind a number. A run that was erased meanwhile is [ErrUnknownRun].
+// Events returns the events of a run after a number. It returns [ErrUnknownRun] if the run is not there, perhaps because it was erased meanwhile.
 func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
-	// Every run has a first event, and whoever is up to date gets the last one again: nothing at all means that the run is gone.
+	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
 	events, err := e.store.Events(ctx, account, run, max(0, after-1), 0)
-	if err == nil && len(events) == 0 && after > 1 { // or that there never was such a number
+	if err == nil && len(events) == 0 && after > 1 { // or the run has no event of that number
 		events, err = e.store.Events(ctx, account, run, 0, 1)
 	}
 	if err == nil && len(events) == 0 {

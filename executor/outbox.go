@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	tellTimeout = 30 * time.Second // how long one notice may take
-	tellLease   = time.Minute      // after which another process tries it
+	tellTimeout = 30 * time.Second // how long sending one notice may take
+	tellLease   = time.Minute      // after which another process may send it
 	tellMost    = time.Hour        // the longest pause between two tries
 )
 
-// deliver sends what has to be told, many at a time: a channel that is dead holds up nobody else. Each notice is claimed by its revision before
-// it is sent, so that of several processes one sends it; if that one dies, another does after a while.
+// deliver sends notices that are due, many at a time, so that a channel that hangs does not hold up the others. Each notice is claimed by its revision
+// before it is sent, so that one of several processes sends it; if that one dies, another does when the claim has expired.
 func (e *Executor) deliver() {
 	for !e.closing() {
 		due, err := e.store.Due(e.life, noticePaper, atOnce)
@@ -35,7 +35,7 @@ func (e *Executor) deliver() {
 				if err := e.send(paper); err == nil {
 					told.Add(1)
 				} else if e.life.Err() == nil {
-					// What a channel says may hold anything, so it is not repeated.
+					// The error of a channel may hold anything, so it is not logged.
 					e.config.Log.Error("people could not be told", "notice", paper.ID, "tries", tried(paper)+1)
 				}
 			})
@@ -47,7 +47,7 @@ func (e *Executor) deliver() {
 	}
 }
 
-// send tells one notice.
+// send claims and sends one notice, and notes what became of it.
 func (e *Executor) send(paper store.Paper) error {
 	tries := tried(paper) + 1
 	now, err := e.store.Now(e.life)
@@ -69,7 +69,7 @@ func (e *Executor) send(paper store.Paper) error {
 		return errors.Join(err, e.note(&paper, delivery{tries, failedToTell}, now.Add(tellMost)))
 	}
 	if request, err := e.requestOf(e.life, paper.Account, notice.Request); err == nil && invites(notice) && (request == nil || request.State != desk.Open) {
-		if tries > 1 { // whoever tried before may have told it, and died
+		if tries > 1 { // a process that died may have sent it
 			return e.told(&paper, notice, delivery{tries, moot})
 		}
 		return e.note(&paper, delivery{tries, moot}, time.Time{})
@@ -85,18 +85,18 @@ func (e *Executor) send(paper store.Paper) error {
 	return e.told(&paper, notice, delivery{tries, told})
 }
 
-// invites reports whether a notice has people look at a request. That is for nothing once it is over.
+// invites reports whether a notice asks people to look at a request. There is no use in sending it once the request is over.
 func invites(n desk.Notice) bool {
 	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Page
 }
 
-// tell hands a notice over. Whoever takes it may break.
+// tell calls Notify, which may panic.
 func (e *Executor) tell(ctx context.Context, account string, notice desk.Notice) (err error) {
 	defer safely.Recover(&err)
 	return e.config.Desk.Notify(ctx, account, notice)
 }
 
-// delivery is what became of a notice, for those who count.
+// delivery is what became of a notice.
 type delivery struct {
 	Tries  int    `json:"tries"`
 	Result result `json:"result,omitempty"`
@@ -108,10 +108,10 @@ type result string
 const (
 	told         result = "told"
 	failedToTell result = "failed"
-	moot         result = "moot" // the request was over before anybody was told
+	moot         result = "moot" // the request was over before the notice was sent
 )
 
-// tried is how often a notice was tried.
+// tried is how often it was tried to send a notice.
 func tried(paper store.Paper) int {
 	var facts delivery
 	if json.Unmarshal(paper.Facts, &facts) != nil {
@@ -120,7 +120,7 @@ func tried(paper store.Paper) int {
 	return facts.Tries
 }
 
-// note says when a notice is due again; never, if it was told.
+// note writes what became of a notice and when it is due again; never, if next is zero.
 func (e *Executor) note(paper *store.Paper, became delivery, next time.Time) error {
 	change, err := noted(*paper, became, next)
 	if err != nil {
@@ -138,7 +138,7 @@ func noted(paper store.Paper, became delivery, next time.Time) (store.PaperChang
 	return store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: facts, Next: next}, err
 }
 
-// told notes that a notice was told, together with its request: a deadline may count from there.
+// told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there.
 func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery) error {
 	resolve := allClear(notice, "")
 	for try, late := 0, false; ; try++ {
@@ -159,16 +159,16 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery)
 		if err = e.store.Amend(e.life, paper.Account, beside); !errors.Is(err, store.ErrStale) {
 			return err
 		}
-		// Somebody did something with the request; or the lease was over, and another process has the notice.
+		// The request was changed; or the claim had expired, and another process has the notice.
 		now, err := e.store.Paper(e.life, paper.Account, paper.Kind, paper.ID)
 		if err != nil {
 			return err
 		}
 		if now.Revision != paper.Revision {
 			if became.Result != told || notice.Kind != desk.Page {
-				return nil // what was told twice does no harm
+				return nil // sending it twice does no harm
 			}
-			// This process slept with the page in its hands. The other one may have found the request over, and told the all-clear before the page.
+			// The page was sent late. The other process may have found the request over, and sent the all-clear before this page.
 			late, resolve = true, allClear(notice, fmt.Sprintf("-%d", became.Tries))
 		}
 		if err := backOff(e.life, try); err != nil {
@@ -177,7 +177,7 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery)
 	}
 }
 
-// reached says in the request whom a notice has reached. resolve goes after a page of a request that is over.
+// reached adds to a request whom a notice has reached. If the request is over, it posts resolve instead.
 func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.Notice) (store.Beside, error) {
 	if !invites(notice) {
 		return store.Beside{}, nil
@@ -194,7 +194,7 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 		return store.Beside{}, err
 	}
 	known, err := e.readRequest(paper)
-	if err != nil { // to tell it again would not help
+	if err != nil { // sending it again would not help
 		e.config.Log.Error("people were told of a request that cannot be read", "request", notice.Request, "err", err)
 		return store.Beside{}, nil
 	}
@@ -223,8 +223,8 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 	return c.Beside, err
 }
 
-// allClear is what goes after a page that was under way when its request ended: the one that came with the end may have been there before it. It is nothing
-// for other notices. Those of one page have different names.
+// allClear is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil
+// for other notices. name tells several of one page apart.
 func allClear(page desk.Notice, name string) []desk.Notice {
 	if page.Kind != desk.Page {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// owner is the right to a run, as its provider sees it.
+// owner is what a provider may write while it executes a run: provider.Owner and the ledger of effects. All writes carry the fence of the lease, but for
+// the end of an effect.
 type owner struct {
 	executor *Executor
 	lease    store.Lease
@@ -28,8 +29,8 @@ func (o *owner) SetRef(ctx context.Context, ref string) error {
 
 func (o *owner) Ledger() fermata.Ledger { return o }
 
-// Begin writes down that an effect is about to happen, and before that what led to it. The store refuses it if nobody approved exactly this, or
-// the run has another owner.
+// Begin writes a line into the ledger for an effect that is about to happen, after the state that led to it was saved. The store refuses it if no
+// decision approves exactly this effect, or the run has another owner.
 func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
 	if err := o.state.write(ctx); err != nil {
 		return fermata.LedgerLine{}, false, err
@@ -66,7 +67,8 @@ func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.Ledge
 	return known, begun, err
 }
 
-// approved finds the decision that approves an effect when its question was asked more than once: it has another id then.
+// approved finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see
+// repeatMark.
 func (o *owner) approved(ctx context.Context, intent fermata.Intent) (string, error) {
 	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
 	for _, i := range asked {
@@ -77,7 +79,7 @@ func (o *owner) approved(ctx context.Context, intent fermata.Intent) (string, er
 	return "", errors.Join(store.ErrNotApproved, err)
 }
 
-// allowed is the word of a policy, as it is written down.
+// allowed is the decision of a policy by which an effect needs nobody's approval, as the store keeps it; nil if people were asked.
 func (o *owner) allowed(intent fermata.Intent) (*store.Allowed, error) {
 	if intent.Allowed == nil {
 		return nil, nil
@@ -89,7 +91,7 @@ func (o *owner) allowed(intent fermata.Intent) (*store.Allowed, error) {
 	}, err
 }
 
-// End writes down how an effect ended.
+// End writes into the ledger how an effect ended. It does not end with ctx: what was done has to be written down.
 func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -125,7 +127,7 @@ func (o *owner) line(intent fermata.Intent, body audit.Body) (store.Beside, erro
 	return c.Beside, err
 }
 
-// action names what is done. A run without a salt has no digest to show; then its name stands for nothing but itself.
+// action names what is done, for the audit log. The digest of the arguments is empty for a run without a salt.
 func (o *owner) action(intent fermata.Intent) audit.Action {
 	action := audit.Action{Args: o.filing.digest(intent.Digest)}
 	if intent.Allowed != nil {

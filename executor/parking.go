@@ -12,11 +12,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// unrecorded is when a run is tried again that cannot be parked, because nobody could say so in the log.
+// unrecorded is after how long a run is tried again that could not be parked, because the audit log could not be written.
 const unrecorded = time.Minute
 
-// park is how a run is given back that fails again and again: it is left alone until somebody looks at it. The log says so first. Who dies in between
-// says it once more; that is better than a run which stands still, and nobody can tell since when.
+// park is the release of a run that failed too often: it waits until an operator calls Retry. The audit line is written before; if the process dies in
+// between there is a second line, which is better than a parked run without one.
 func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Release {
 	c := &filing{run: run}
 	err := c.line(theSystem, c.place(), audit.RunParked{Attempts: run.Attempts})
@@ -31,8 +31,7 @@ func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Rel
 	return store.Release{Park: true}
 }
 
-// className says what kind of error it is that went wrong, for the log: the types of all that it is made of, but for those that only hold a text. The
-// texts may hold what the run works on.
+// className describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged.
 func className(err error) string {
 	var names []string
 	var walk func(error)
@@ -53,7 +52,7 @@ func className(err error) string {
 	return cmp.Or(strings.Join(names, ": "), "an error without a type")
 }
 
-// Retry lets a parked run go on, on somebody's behalf: they have looked at what stopped it. It returns ErrNotParked if nothing did.
+// Retry lets a parked run go on, on somebody's behalf. It returns ErrNotParked if the run is not parked.
 func (e *Executor) Retry(ctx context.Context, account, stateKey, actor string) error {
 	run, err := e.find(ctx, account, stateKey)
 	if err != nil {
@@ -63,11 +62,7 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey, actor string) e
 		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
 	}
 	c := &filing{run: run}
-	who := theSystem
-	if actor != "" {
-		who = audit.Actor{Principal: actor, Kind: audit.Person}
-	}
-	if err := c.line(who, c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
+	if err := c.line(onBehalfOf(actor), c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
 	if err := e.store.Amend(ctx, account, c.Beside); err != nil {

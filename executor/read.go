@@ -3,10 +3,18 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"iter"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
+)
+
+// How many runs and papers are read at a time. Rulings are fewer: each may be as large as the arguments of an action.
+const (
+	runsAtOnce    = 1000
+	papersAtOnce  = 1000
+	rulingsAtOnce = 100
 )
 
 // View is a run as its account may see it.
@@ -93,6 +101,51 @@ func (e *Executor) Ready(ctx context.Context) error {
 	}
 	_, err := e.store.Now(ctx)
 	return err
+}
+
+// papers goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
+func (e *Executor) papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) iter.Seq2[store.Paper, error] {
+	return func(yield func(store.Paper, error) bool) {
+		for {
+			page, err := e.store.Papers(ctx, account, kind, filter)
+			if err != nil {
+				yield(store.Paper{}, err)
+				return
+			}
+			for _, paper := range page {
+				if !yield(paper, nil) {
+					return
+				}
+				filter.After = paper.ID
+			}
+			if len(page) < filter.Limit {
+				return
+			}
+		}
+	}
+}
+
+// runs goes through the runs of an account that match a filter, the newest first, without what is sealed in them.
+func (e *Executor) runs(ctx context.Context, account string, filter store.Filter) iter.Seq2[store.Run, error] {
+	return func(yield func(store.Run, error) bool) {
+		filter.Limit = runsAtOnce
+		for {
+			page, err := e.store.List(ctx, account, filter)
+			if err != nil {
+				yield(store.Run{}, err)
+				return
+			}
+			for _, run := range page {
+				if !yield(run, nil) {
+					return
+				}
+				filter.Before = store.RunPlace{Created: run.Created, ID: run.ID}
+			}
+			if len(page) < filter.Limit {
+				return
+			}
+		}
+	}
 }
 
 func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {

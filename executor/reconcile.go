@@ -83,7 +83,7 @@ func (r *reconciling) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	for run, err := range r.allRuns(ctx, r.account) { // those of which the log says nothing
+	for run, err := range r.runs(ctx, r.account, store.Filter{}) { // those of which the log says nothing
 		if err != nil {
 			return err
 		}
@@ -239,28 +239,5 @@ func (e *Executor) payloads(ctx context.Context, account, run string) func(id st
 			}
 		}
 		return *known, known.Salt != (audit.Salt{})
-	}
-}
-
-// allRuns goes through the runs of an account, the newest first.
-func (e *Executor) allRuns(ctx context.Context, account string) iter.Seq2[store.Run, error] {
-	return func(yield func(store.Run, error) bool) {
-		filter := store.Filter{Limit: 1000}
-		for {
-			page, err := e.store.List(ctx, account, filter)
-			if err != nil {
-				yield(store.Run{}, err)
-				return
-			}
-			for _, run := range page {
-				if !yield(run, nil) {
-					return
-				}
-				filter.Before = store.RunPlace{Created: run.Created, ID: run.ID}
-			}
-			if len(page) < filter.Limit {
-				return
-			}
-		}
 	}
 }

@@ -10,26 +10,29 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// filing is what is written beside a change of a run.
+// filing collects what is written in the same transaction as a change of a run: papers, audit lines and counters, and what is needed to make them.
 type filing struct {
 	store.Beside
 	run     store.Run
 	dossier dossier
 	now     time.Time
-	resume  string // the id of the resume that it comes from, if any
-	// counters of the rules that were looked at, and perhaps charged.
+	resume  string // the resume id of the decision that it is about, if it is about one
+	// counters that were read, and perhaps charged.
 	counters counters
-	// key, if given, names what is charged, so that it is charged once however often it is judged.
+	// key, if given, names the action that is judged: its own earlier charge does not count against it.
 	key string
-	// edit is what the rules said of other arguments, if somebody wants them.
+	// edit is what the rules said of the arguments that somebody wants instead, if somebody does.
 	edit *judgement
-	// stands is what is written even if the run fails over what it asks.
+	// stands is written in the place of the rest if the run fails because of what it asks.
 	stands store.Beside
-	// approved are those who said yes to something in it.
+	// maybeAsked says that the store may have what the run asks already: a first try to come to rest was stale. Most questions are new, so
+	// that is looked up only then.
+	maybeAsked bool
+	// approved are those who approved something in this filing.
 	approved []string
 }
 
-// digest stands for something in the audit log. Without the run's salt nobody can tell what.
+// digest stands for a text in the audit log. It is made with the run's salt, without which guesses cannot be tested; without a salt it is empty.
 func (c *filing) digest(text string) audit.Digest {
 	salt := audit.Salt{}
 	if text == "" || copy(salt[:], c.dossier.Salt) < len(salt) {
@@ -47,6 +50,14 @@ var (
 	clockLine = audit.Actor{Principal: "system:clock", Kind: audit.Clock}
 )
 
+// onBehalfOf is the person who had something done, or the system if nobody is named.
+func onBehalfOf(person string) audit.Actor {
+	if person == "" {
+		return theSystem
+	}
+	return audit.Actor{Principal: person, Kind: audit.Person}
+}
+
 // line adds a line to the audit log.
 func (c *filing) line(actor audit.Actor, place audit.Place, body audit.Body) error {
 	line, err := audit.Line(c.run.Account, actor, place, body)
@@ -56,7 +67,7 @@ func (c *filing) line(actor audit.Actor, place audit.Place, body audit.Body) err
 	return err
 }
 
-// actorOf is who did something with a request.
+// actorOf is who caused an event, as the audit log has it.
 func actorOf(e desk.Event) audit.Actor {
 	actor := audit.Actor{Principal: e.By, Kind: audit.Person, Via: e.Via, Auth: string(e.Auth), MFA: e.Auth.AtLeast(desk.AuthMFA)}
 	switch e.Kind {
@@ -71,14 +82,14 @@ func actorOf(e desk.Event) audit.Actor {
 	return actor
 }
 
-// record says in the audit log what a change has done.
+// record adds the audit lines of a change.
 func (c *filing) record(change desk.Change) error {
 	place := c.place()
 	place.Interrupt, place.Request, place.Revision = change.Request.ID, change.Request.ID, change.Request.Rev
 	begins := len(change.Facts) > 0 && change.Facts[0].What == desk.WasAsked
 	for n, event := range change.Facts {
 		body := c.body(change, event)
-		if body == nil || begins && n > 0 { // what its route does at once is part of the asking
+		if body == nil || begins && n > 0 { // what the route does at once when it begins has no lines of its own
 			continue
 		}
 		if err := c.line(actorOf(event), place, body); err != nil {
@@ -88,7 +99,7 @@ func (c *filing) record(change desk.Change) error {
 	return nil
 }
 
-// body is what is recorded of an event; nil for what another line of the same change says.
+// body is the audit line of an event; nil if another line of the same change has it.
 func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	doc := change.Request
 	switch event.What {
@@ -135,7 +146,7 @@ func verbOf(verb string) audit.Verb {
 	return audit.Respond
 }
 
-// word is somebody's word on a request, with all that it rests on.
+// word is the audit line of somebody's vote, with what it was based on.
 func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) audit.Decided {
 	doc := change.Request
 	decided := audit.Decided{
@@ -160,8 +171,8 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 	return decided
 }
 
-// ending is how a request ended, unless that was somebody's word, which has its own line. A word that was said before has none, and can end it all the
-// same: if somebody else's counts again.
+// ending is the audit line of how a request ended; nil if a vote of the same change ended it, which has its own line. A request can also end by a vote that
+// was cast earlier, when that counts again: then the line is made here.
 func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	switch change.Final.Outcome {
 	case desk.Lapsed:
@@ -179,7 +190,7 @@ func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	return word
 }
 
-// endings are the words by which people end a request.
+// endings are the verbs of the outcomes that people decide.
 var endings = map[desk.Outcome]audit.Verb{desk.Approved: audit.Approve, desk.Rejected: audit.Reject, desk.Responded: audit.Respond}
 
 func (c *filing) action(doc desk.Request) audit.Action {

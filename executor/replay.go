@@ -15,36 +15,29 @@ import (
 // MaxReplay is how many rulings [Executor.Replay] looks at.
 const MaxReplay = 50_000
 
-// Replay says what other rules would have said of what was ruled in an account since a moment. Rulings of before it are looked at as far back as
-// the rules look back. Rulings of runs that were forgotten are gone with them.
+// Replay applies other rules to the rulings of an account since a time, and says where they differ. Earlier rulings are read as far back as the limits of
+// the rules look back. Rulings of runs that were deleted are gone.
 func (e *Executor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.Past, error) {
 	from := since.Add(-candidate.Window())
 	return replay.Against(candidate, e.rulings(ctx, account, from), replay.Scope{Since: since, Most: MaxReplay})
 }
 
-// rulings goes through what was ruled, the oldest first.
+// rulings goes through the rulings of an account, the oldest first.
 func (e *Executor) rulings(ctx context.Context, account string, from time.Time) iter.Seq2[replay.Ruled, error] {
 	return func(yield func(replay.Ruled, error) bool) {
-		for after := rulingTime(from); ; {
-			papers, err := e.store.Papers(ctx, account, rulingPaper, store.PaperFilter{After: after, Limit: rulingsAtOnce})
+		for paper, err := range e.papers(ctx, account, rulingPaper, store.PaperFilter{After: rulingTime(from), Limit: rulingsAtOnce}) {
 			if err != nil {
 				yield(replay.Ruled{}, err)
 				return
 			}
-			for _, paper := range papers {
-				after = paper.ID
-				if paper.Body == nil {
-					continue // of a time when nothing was kept
-				}
-				r, err := e.readRuling(paper)
-				if ended := ctx.Err(); ended != nil {
-					err = ended // rules may take long for each
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
+			if paper.Body == nil {
+				continue // filed with Desk.ForgetRulings
 			}
-			if len(papers) < rulingsAtOnce {
+			r, err := e.readRuling(paper)
+			if ended := ctx.Err(); ended != nil {
+				err = ended // rules may take long for each
+			}
+			if !yield(r, err) || err != nil {
 				return
 			}
 		}

@@ -41,11 +41,11 @@ type Request struct {
 
 	// ResumeID is chosen by the caller: the same request with the same id can be repeated at will, and counts once.
 	ResumeID string
-	// Actor is who decides, or on whose behalf a run is started; Via how their word came here, Auth how well we know that it is theirs.
+	// Actor is who decides, or on whose behalf a run is started. Via is the channel on which that came, Auth how strongly the actor was authenticated.
 	Actor, Via string
 	Auth       desk.Auth
-	// Value answers the one question that is open; Targets answers questions by id. What decides on an action needs an id: whoever looked at one
-	// action must not approve the next one, because somebody else was faster.
+	// Value answers the one question that is open; Targets answers questions by id. A decision on an action needs an id: otherwise somebody who looked
+	// at one action could approve the next one, if the first was decided meanwhile.
 	Value   json.RawMessage
 	Targets map[string]Answer
 
@@ -53,7 +53,7 @@ type Request struct {
 	Wait time.Duration
 }
 
-// Answer is a person's word on one question.
+// Answer is what a person answers to one question.
 type Answer struct {
 	Value json.RawMessage
 	// Shown is the digest of what the person saw; "" if they cannot tell.
@@ -62,7 +62,7 @@ type Answer struct {
 
 // Run starts or resumes a run, and returns how far it has come. If that takes too long it returns a [*PendingError]; what was asked for is
 // recorded then, and goes on. A decision that cannot be taken is a [*RefusedError], an answer that does not fit its question a
-// [*fermata.AnswerError]. Any other error that is none of this package means that nobody knows: repeat the request.
+// [*fermata.AnswerError]. After an error of any other package it is unknown whether the request took effect: repeat it, it counts once.
 func (e *Executor) Run(ctx context.Context, request Request) (fermata.Outcome, error) {
 	if e.closing() {
 		return nil, ErrClosed
@@ -107,18 +107,18 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 		if !errors.Is(err, store.ErrExists) {
 			return nil, err
 		}
-		// Most state keys are new, so nobody looked before. There was a run of this one, or somebody was faster: with the same, or with something else?
+		// Most state keys are new, so they are looked up only now: is the run that has it the same start, or another one?
 		same, err := e.prepare(ctx, request, &begin)
 		if err != nil {
 			return nil, err
 		}
-		if same != "" { // it is answered with how far its run has come
+		if same != "" { // a repetition: its caller gets the outcome of the first start
 			return e.await(ctx, request, target{run: same, stateKey: begin.StateKey})
 		}
 	}
 }
 
-// create tries to begin a run. It returns store.ErrExists if that has to be prepared first.
+// create tries to begin a run. It returns store.ErrExists if the state key is not free, or was not when begin.After was read: see prepare.
 func (e *Executor) create(ctx context.Context, request Request, begin *store.NewRun) (store.Lease, *dossier, error) {
 	paper, known, err := e.beginning(ctx, request, *begin)
 	if err != nil {
@@ -129,7 +129,8 @@ func (e *Executor) create(ctx context.Context, request Request, begin *store.New
 	return lease, known, err
 }
 
-// prepare looks whether a start was made before, and returns its run; if not, it sees to it that it can be made: whatever had the state key is over.
+// prepare makes the state key of a start free. It returns the id of the run if the same start was made before, and ErrInUse if the key belongs to
+// another run that must not be ended.
 func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same string, err error) {
 	last, err := e.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
@@ -154,7 +155,7 @@ func (e *Executor) prepare(ctx context.Context, request Request, begin *store.Ne
 	return "", err
 }
 
-// begun is a run as its creator knows it.
+// begun is the run that was just created, without reading it back.
 func begun(n store.NewRun, lease store.Lease) store.Run {
 	return store.Run{
 		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: n.After + 1, Provider: n.Provider, Graph: n.Graph,
@@ -190,14 +191,14 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
 }
 
-// restsAt is what a run came to when it rested last, as long as it has its state key.
+// restsAt is the outcome with which a run came to rest last; it is superseded if another run has its state key by now.
 func (e *Executor) restsAt(ctx context.Context, run store.Run) (fermata.Outcome, error) {
 	now, err := e.find(ctx, run.Account, run.StateKey)
 	if err != nil {
 		return nil, err
 	}
 	if now.ID != run.ID {
-		return failed(run, "superseded", "another run took its state key"), nil
+		return Superseded(run.ID), nil
 	}
 	return e.openOutcome(now.Account, now.ID, now.Outcome)
 }

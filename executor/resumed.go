@@ -12,31 +12,36 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A resume id has one answer for ever. The store keeps what it said of a decision. What never came to be one has a paper: it was counted, or the
-// desk refused it. A word on something that is over is the store's to refuse, and has a paper that says so beforehand: of two processes that have
-// the same id in hand, one before and one after the end of a request, only one can write it, and the other looks again.
+// A resume id has one answer for ever. If it led to a decision, the store keeps the receipt. Otherwise there is a paper:
+//
+//	the vote was counted, and others have to agree      the paper has no result
+//	the rules for people refused it                     the paper has the refusal
+//	the question is over                                the store refuses it; the paper, written before, only says so
+//
+// The last is for two processes that have the same resume id at the same time, one before and one after the end of the question: only one of them can write the
+// paper, and the other starts again.
 
-// resumeName is the paper of a resume id.
+// resumeName is the id of the paper of a resume id.
 func resumeName(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
 
 // resumeFacts is what a resume id was answered with.
 type resumeFacts struct {
 	Body      string       `json:"body"`
 	Interrupt string       `json:"interrupt,omitempty"`
-	Result    store.Result `json:"result,omitempty"` // of the desk; "" if it was counted
-	Code      string       `json:"code,omitempty"`   // why, in the desk's words
-	// Store says that the store refuses it, or will, Logged that the audit log has it.
+	Result    store.Result `json:"result,omitempty"` // of a refusal by the rules for people; "" if the vote was counted
+	Code      string       `json:"code,omitempty"`   // the desk.Code of that refusal
+	// Store says that the store refuses it, or will; Logged that the refusal is in the audit log.
 	Store  bool `json:"store,omitempty"`
 	Logged bool `json:"logged,omitempty"`
 }
 
-// change makes the paper what it has to be.
+// change is the change of the paper.
 func (f resumeFacts) change(d store.Decision, base int64) store.PaperChange {
 	facts, _ := json.Marshal(f) // strings always have a JSON
 	return store.PaperChange{Kind: resumePaper, ID: resumeName(d), Run: d.Run, Base: base, Facts: facts}
 }
 
-// counted is the paper of a word that counts and has decided nothing yet.
+// counted is the paper of a vote that was counted.
 func counted(d store.Decision) store.PaperChange { return resumeFacts{Body: d.Body}.change(d, 0) }
 
 // keptAnswer is the paper of a resume id; its revision is 0 if there is none.
@@ -58,8 +63,8 @@ func (e *Executor) keptAnswer(ctx context.Context, d store.Decision) (kept keptA
 	return kept, err
 }
 
-// answeredBefore returns what a resume id was answered with as an error, if it was: errCounted, a refusal, or ErrReused if it was another word.
-// What the store has to say is no error.
+// answeredBefore returns the answer that a resume id got before, as an error: errCounted, a refusal, or ErrReused if it belongs to another decision. It is
+// nil if there is none, or if the store has it.
 func (e *Executor) answeredBefore(ctx context.Context, d store.Decision) (keptAnswer, error) {
 	before, err := e.keptAnswer(ctx, d)
 	switch {
@@ -75,7 +80,8 @@ func (e *Executor) answeredBefore(ctx context.Context, d store.Decision) (keptAn
 	return before, &countedError{before.run}
 }
 
-// leaveToStore writes down that the answer is the store's, unless that has it already. It returns ErrStale if somebody else keeps another.
+// leaveToStore writes the paper which says that the store answers, unless the store has answered already. It returns ErrStale if another process wrote
+// the paper.
 func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before keptAnswer) error {
 	if before.Store {
 		return nil
@@ -87,11 +93,11 @@ func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before ke
 	return e.store.Amend(ctx, d.Account, store.Beside{Papers: []store.PaperChange{mark}})
 }
 
-// refuse notes in the audit log that the desk did not take somebody's word, and keeps that for who comes again. It returns nil if that is noted.
+// refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
 func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
-		return nil // it was no word on anything
+		return nil // the request was invalid, and nothing was refused
 	}
 	c, err := refusing(run, request, refused)
 	if err != nil {
@@ -105,7 +111,7 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, w
 	return e.noteRefusal(ctx, run.Account, c)
 }
 
-// noteRefusal writes down a refusal. If its run was forgotten meanwhile there is nobody to keep the answer for; the line is written all the same.
+// noteRefusal writes a refusal. If the run was deleted meanwhile only the audit line is written.
 func (e *Executor) noteRefusal(ctx context.Context, account string, c *filing) error {
 	err := e.store.Amend(ctx, account, c.Beside)
 	if isNotFound(err) {
@@ -115,15 +121,15 @@ func (e *Executor) noteRefusal(ctx context.Context, account string, c *filing) e
 	return err
 }
 
-// logRefusal notes in the audit log, once, that the store did not take somebody's word. Whoever died before they could note it was not heard, either:
-// the word comes again, and is noted then.
+// logRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
+// the decision.
 func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Request, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
 		return nil
 	}
 	d := resumeOf(run, request)
-	for try := 0; ; try++ {
+	return whileStale(ctx, func() error {
 		kept, err := e.keptAnswer(ctx, d)
 		if err != nil || kept.Logged {
 			return err
@@ -133,21 +139,16 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 			return err
 		}
 		c.Papers = append(c.Papers, resumeFacts{Body: d.Body, Store: true, Logged: true}.change(d, kept.revision))
-		if err = e.noteRefusal(ctx, run.Account, c); !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+		return e.noteRefusal(ctx, run.Account, c)
+	})
 }
 
-// resumeOf is a decision as far as its resume id goes.
+// resumeOf is a decision without answers: what is needed to find its paper.
 func resumeOf(run store.Run, request Request) store.Decision {
 	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, ResumeID: request.ResumeID, Body: bodyDigest(request)}
 }
 
-// refusing begins what is written beside a refusal: its line.
+// refusing begins the filing of a refusal, with its audit line.
 func refusing(run store.Run, request Request, refused *RefusedError) (*filing, error) {
 	c := &filing{run: run}
 	place := c.place()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -18,36 +17,33 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rules is the policy that an execution of a run is asked about actions, or nil if this installation has none. What it says is seen by others, in
-// counters and in the log: so the state that led to it is written before. Otherwise a run that is executed again may come to another action,
-// and this one have been charged for nothing.
+// rules is the policy for the actions of an execution, or nil if this installation has none. Its rulings are visible to others, in counters and in the audit
+// log. So the state that led to the action is saved before: otherwise a run that is executed again might come to another action, and this one
+// would have been charged for nothing.
 func (e *Executor) rules(run store.Run, d dossier, state *draft) fermata.Policy {
 	if e.config.Desk.Rules == nil {
 		return nil
 	}
 	return fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
 		if within(action.Address, editSegment) {
-			return fermata.Ruling{}, nil // the desk has judged it, with the decision that it is part of
+			return fermata.Ruling{}, nil // edited arguments were judged when people approved them
 		}
-		for try := 0; ; try++ {
-			ruling, err := e.ruling(ctx, run, d, state, action)
-			if !errors.Is(err, store.ErrStale) {
-				return ruling, later(err)
-			}
-			if err := backOff(ctx, try); err != nil {
-				return fermata.Ruling{}, later(err)
-			}
-		}
+		var ruling fermata.Ruling
+		err := whileStale(ctx, func() (err error) {
+			ruling, err = e.ruling(ctx, run, d, state, action)
+			return err
+		})
+		return ruling, later(err)
 	})
 }
 
-// Segments that the engine adds to the place of an approval: other arguments, and a target that has changed.
+// Segments that the engine adds to the address of an approval: for edited arguments, and for a target that has changed since.
 const (
 	editSegment  = "edit"
 	driftSegment = "drift"
 )
 
-// within reports whether a place is such a one: behind the approval, for what stands before it is the author's.
+// within reports whether an address has such a segment after the last approval in it. What stands before that was chosen by the author of the graph.
 func within(address fermata.Address, segment string) bool {
 	last := -1
 	for n, s := range address {
@@ -58,7 +54,7 @@ func within(address fermata.Address, segment string) bool {
 	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
 }
 
-// later is for errors that say nothing about the run: its execution is tried again.
+// later has the execution tried again after an error that is not the run's fault.
 func later(err error) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
@@ -66,26 +62,11 @@ func later(err error) error {
 	return &provider.RetryError{After: time.Second, Err: err}
 }
 
-// backOff waits a little before something is tried again that somebody else was faster with: the longer, the more there are of them.
-func backOff(ctx context.Context, try int) error {
-	if try >= maxTries {
-		return store.ErrStale
-	}
-	timer := time.NewTimer(rand.N(time.Millisecond << min(try, 6)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// ruling judges an action. What is allowed is charged to the counters of the rules at once, together with the use of a grant; it returns
-// ErrStale if another action was charged since they were read.
+// ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
+// another action was charged since the counters were read.
 func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *draft, action fermata.ActionRequest) (fermata.Ruling, error) {
 	c := &filing{run: run, dossier: d}
-	if run.Attempts > 0 { // it may have been judged before somebody died
+	if run.Attempts > 0 { // an earlier attempt may have charged it
 		c.key = chargeKey(run, action)
 	}
 	var err error
@@ -110,12 +91,12 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 		err = e.allowed(ctx, c, j)
 	case policy.Deny:
 		err = e.denied(ctx, c, j, action.Digest)
-	case policy.Ask: // what people are asked is judged once more, and kept, when it is put before them
+	case policy.Ask: // it is judged again, and the ruling is filed, when the question is asked
 	}
 	return j.Ruling(), err
 }
 
-// allowed charges an action that goes ahead, and keeps the ruling.
+// allowed charges an action that the rules allow, and files the ruling.
 func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
 	again, known := c.run.Attempts > 0, false
 	err := e.charge(ctx, c, j.Charges, again)
@@ -139,12 +120,12 @@ func chargeKey(run store.Run, action fermata.ActionRequest) string {
 	return ident.Derive("c", run.ID, action.Address.String(), action.Digest)
 }
 
-// askedKey names a question, however often it was asked: what was approved and could not be used is not charged again.
+// askedKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
 func askedKey(run store.Run, interrupt string) string {
 	return ident.Derive("c", run.ID, questionID(interrupt))
 }
 
-// describe adds what an action does not tell of itself.
+// describe adds to the input of the rules what the action itself does not say.
 func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time.Time) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = run.Account, e.config.Desk.Environment, run.Graph, d.Requester, now
 	if e.config.Desk.Zone != nil {
@@ -154,8 +135,8 @@ func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time
 
 // judgement is what the rules say of an action, and what they looked at.
 type judgement struct {
-	policy.Decision                 // also by a grant
-	said            policy.Decision // by the rules alone
+	policy.Decision                 // with grants
+	said            policy.Decision // without
 	set             *policy.Set
 	in              policy.Input
 }
@@ -184,7 +165,7 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	if e.config.Desk.Rules == nil {
 		return nil, nil
 	}
-	if within(address, driftSegment) { // the same action as a moment ago, of the same people
+	if within(address, driftSegment) { // the same action is asked about again, of the same people
 		return e.demandAgain(ctx, ask, c)
 	}
 	c.key = askedKey(c.run, ask.ID)
@@ -199,7 +180,7 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 		return nil, err
 	}
 	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = j.Policy, j.Rules, j.Reason
-	if j.Need == nil { // the graph's own policy has it asked; the rules would not have
+	if j.Need == nil { // the rules allow it, but the graph itself wants it asked
 		return nil, nil
 	}
 	fixed := len(ask.Need.Editable) == 0
@@ -210,7 +191,7 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	return j.Need.Routes, nil
 }
 
-// denyAsking refuses a question that the rules do not let be asked. Its run fails with it; that it was denied stands all the same.
+// denyAsking refuses to ask about an action that the rules deny. The run fails with it; the denial is written in any case.
 func (e *Executor) denyAsking(ctx context.Context, c *filing, j *judgement, ask *desk.Ask) error {
 	stands := &filing{run: c.run, dossier: c.dossier, now: c.now}
 	if err := e.deny(ctx, stands, j, c.ruledKey(replay.Denied, ask.ID, nil), ask.Asked.Digest, ask.ID); err != nil {
@@ -225,7 +206,7 @@ type deniedError struct{ reason string }
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
 
-// demandAgain takes the requirement of the last request for the same action in the same run: its target has changed, and nothing else.
+// demandAgain takes the requirement from the last request for the same action in the same run. It is for a target that has changed since.
 func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing) ([]string, error) {
 	docs, err := e.requestsOf(ctx, c.run)
 	if err != nil {
@@ -249,25 +230,20 @@ func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing) ([
 // requestsOf are all requests of a run.
 func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Request, error) {
 	var docs []desk.Request
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, After: after, Limit: 1000})
+	for paper, err := range e.papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, Limit: papersAtOnce}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, paper := range papers {
-			known, err := e.readRequest(paper)
-			if err != nil {
-				return nil, err
-			}
-			docs, after = append(docs, known.Request), paper.ID
+		known, err := e.readRequest(paper)
+		if err != nil {
+			return nil, err
 		}
-		if len(papers) < 1000 {
-			return docs, nil
-		}
+		docs = append(docs, known.Request)
 	}
+	return docs, nil
 }
 
-// requirement is what rules demand, in the words of the desk.
+// requirement translates a requirement from package policy to package desk.
 func requirement(need policy.Requirement) desk.Requirement {
 	r := desk.Requirement{
 		Denials: need.DenyCount, Editable: need.Editable, MinAuth: desk.Auth(need.MinAuth), Deadline: desk.Duration(need.Deadline),
@@ -285,7 +261,7 @@ func requirement(need policy.Requirement) desk.Requirement {
 	return r
 }
 
-// edited is the policy's word on other arguments of a request.
+// edited judges the arguments that somebody wants to approve in the place of those that were asked for.
 func (e *Executor) edited(ctx context.Context, c *filing, address fermata.Address, action string) desk.Policy {
 	if e.config.Desk.Rules == nil {
 		return nil
@@ -305,8 +281,8 @@ func (e *Executor) edited(ctx context.Context, c *filing, address fermata.Addres
 	}
 }
 
-// chargeFor charges what people approved to the counters of the rules, in the transaction of the decision. What the rules deny by now, because
-// others were faster, cannot be approved any more.
+// chargeFor charges an action that people approved to the counters of the rules, in the transaction of the decision. If a limit was used up since the
+// question was asked, the rules deny the action now, and the approval is refused.
 func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.Final) error {
 	if e.config.Desk.Rules == nil || final.Outcome != desk.Approved {
 		return nil

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// rulingPaper is what the rules said of an action, and all that they looked at, for those who want to know what other rules would have
-	// said. It belongs to its run, and goes with it.
+	// rulingPaper is what the rules said of an action, with their whole input, so that other rules can be tried on it: see Replay. It is deleted with its
+	// run.
 	rulingPaper store.PaperKind = "ruling"
 	// policyPaper is the text of a policy by which actions of the account were judged. Its id is the digest of the policy.
 	policyPaper store.PaperKind = "policy"
 )
 
-// rulingFacts is what may be counted of a ruling.
+// rulingFacts is what is not sealed of a ruling.
 type rulingFacts struct {
 	Stage   replay.Stage   `json:"stage"`
 	Verdict policy.Verdict `json:"verdict"`
@@ -33,7 +33,7 @@ type rulingFacts struct {
 	Tool    string         `json:"tool"`
 }
 
-// rulingID sorts by time, and of what is written together puts last what goes ahead with it. What was judged stands behind that.
+// rulingID is the id of a ruling's paper. Ids sort by time; of rulings that are filed together, an approval is the last.
 func rulingID(at time.Time, stage replay.Stage, key string) string {
 	order := "1"
 	if stage == replay.Approved {
@@ -44,8 +44,8 @@ func rulingID(at time.Time, stage replay.Stage, key string) string {
 
 func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000Z") }
 
-// keepRuling files what the rules said, beside what comes of it, and the policy if the account sees it for the first time. A denial is filed
-// also where nothing is to be kept, but without the arguments: so that it is told once.
+// keepRuling files a ruling, and the text of the policy if it is new to the account. With Desk.ForgetRulings only denials are filed, without the
+// arguments: so that each has one audit line.
 func (e *Executor) keepRuling(ctx context.Context, c *filing, j *judgement, stage replay.Stage, key, request string) error {
 	if err := e.keepPolicy(ctx, c, j.set); err != nil {
 		return err
@@ -69,28 +69,17 @@ func (e *Executor) keepRuling(ctx context.Context, c *filing, j *judgement, stag
 	return nil
 }
 
-// ruled reports whether a ruling was filed before. It is asked where somebody may have died after that.
+// ruled reports whether a ruling was filed before, perhaps by an earlier attempt that died.
 func (e *Executor) ruled(ctx context.Context, run store.Run, key string) (bool, error) {
-	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, run.Account, rulingPaper, store.PaperFilter{Run: run.ID, After: after, Limit: rulingsAtOnce})
-		if err != nil {
-			return false, err
-		}
-		for _, paper := range papers {
-			if after = paper.ID; strings.HasSuffix(paper.ID, "/"+key) {
-				return true, nil
-			}
-		}
-		if len(papers) < rulingsAtOnce {
-			return false, nil
+	for paper, err := range e.papers(ctx, run.Account, rulingPaper, store.PaperFilter{Run: run.ID, Limit: rulingsAtOnce}) {
+		if err != nil || strings.HasSuffix(paper.ID, "/"+key) {
+			return err == nil, err
 		}
 	}
+	return false, nil
 }
 
-// rulingsAtOnce is how many are read together: each may be as large as the arguments of an action.
-const rulingsAtOnce = 100
-
-// deny files that the rules do not let something be done, and the line for the log. digest is that of the action.
+// deny files a denial and its audit line. digest is that of the action.
 func (e *Executor) deny(ctx context.Context, c *filing, j *judgement, key, digest, request string) error {
 	if err := e.keepRuling(ctx, c, j, replay.Denied, key, request); err != nil {
 		return err
@@ -101,7 +90,7 @@ func (e *Executor) deny(ctx context.Context, c *filing, j *judgement, key, diges
 	})
 }
 
-// denied tells, once, of an action that is denied.
+// denied writes the denial of an action, unless it was written before.
 func (e *Executor) denied(ctx context.Context, c *filing, j *judgement, digest string) error {
 	if known, err := e.ruled(ctx, c.run, c.key); known || err != nil {
 		return err
@@ -112,18 +101,18 @@ func (e *Executor) denied(ctx context.Context, c *filing, j *judgement, digest s
 	return e.store.Amend(ctx, c.run.Account, c.Beside)
 }
 
-// ruledKey names a ruling on a question that is visible to people, or would have been.
+// ruledKey names a ruling on a question.
 func (c *filing) ruledKey(stage replay.Stage, question string, args json.RawMessage) string {
 	return ident.Derive("r", c.run.ID, string(stage), question, string(args))
 }
 
-// policies are those that are known to be kept, by account and digest: nobody has to look again.
+// policies remembers, by account and digest, which policies are known to be in the store.
 type policies struct{ known sync.Map }
 
 type keptPolicy struct{ account, digest string }
 
-// keepPolicy files the text of a policy by which an action of the account is judged, if the account has not seen it yet, and says so in the log.
-// Of several who do so at once one is first; the others find their filing stale, and then the policy there.
+// keepPolicy files the text of the policy by which an action is judged, with an audit line, if it is new to the account. If several do so at once, one
+// succeeds; the others get ErrStale, and find it when they try again.
 func (e *Executor) keepPolicy(ctx context.Context, c *filing, set *policy.Set) error {
 	name := keptPolicy{c.run.Account, set.Digest()}
 	if _, known := e.policies.known.Load(name); known {
@@ -185,7 +174,7 @@ func (e *Executor) Policy(ctx context.Context, account, digest string) (PolicyTe
 	return PolicyText{Digest: digest, Version: kept.Version, Text: kept.Text, Since: paper.Created}, err
 }
 
-// clip makes a text that others chose fit for a line of the log: what is too long, or no text, must not keep a denial from being one.
+// clip cuts a text to what an audit line may have, and makes it valid UTF-8: a denial must not fail because of a name.
 func clip(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > audit.MaxText {

@@ -10,14 +10,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// looked is a run as somebody found it who wants to decide on what it asks. It is advice: the decision's own transaction says whether it still holds.
+// looked is a run as it was read for a decision. It may be outdated by the time the decision is recorded; that transaction checks everything again.
 type looked struct {
 	store.Standing
 	state   *glimpse
-	dossier *dossier // once somebody wanted it
+	dossier *dossier // nil until it was needed
 }
 
-// look finds the run of a request, and all that has to be known of it to weigh what somebody says, in one read.
+// look reads a run and everything else that a decision on it needs, in one call to the store.
 func (e *Executor) look(ctx context.Context, account, stateKey string) (looked, error) {
 	stands, err := e.store.Standing(ctx, account, stateKey, dossierPaper)
 	if errors.Is(err, store.ErrNotFound) {
@@ -30,7 +30,7 @@ func (e *Executor) look(ctx context.Context, account, stateKey string) (looked, 
 	return looked{Standing: stands, state: &glimpse{sealedState: e.stateOf(), key: key}}, nil
 }
 
-// lookAgain looks once more at the same run. One that has lost its state key is over, and asks nothing any more.
+// lookAgain reads the same run once more. If another run has its state key by now it is over, and asks nothing any more.
 func (e *Executor) lookAgain(ctx context.Context, l *looked) error {
 	now, err := e.look(ctx, l.Run.Account, l.Run.StateKey)
 	switch {
@@ -53,7 +53,7 @@ func (l *looked) requestOf(e *Executor, interrupt string) (*requested, error) {
 	return e.readRequest(*paper)
 }
 
-// dossierOf returns what is known of the run. It is not remembered by that for others: the run may be forgotten by now, and its salt with it.
+// dossierOf returns the dossier of the run. It does not put it into the cache: the run may have been deleted since, and the salt must not outlive it.
 func (l *looked) dossierOf(ctx context.Context, e *Executor) (d dossier, err error) {
 	key := store.Key{Account: l.Run.Account, Run: l.Run.ID}
 	d, known := e.dossiers.get(key)
@@ -71,8 +71,8 @@ func (l *looked) dossierOf(ctx context.Context, e *Executor) (d dossier, err err
 	return d, err
 }
 
-// stateFor returns the state of the run for who has taken it with the decision, if that is the one which was looked at before; or nil. Only an owner
-// changes it, and each has a fence of his own: so it is, if nobody had the run when it was looked at, and nobody since.
+// stateFor returns the state that was read before the decision, if the execution after it can begin with that; otherwise nil. Only the owner of a run changes
+// its state, and every owner has a fence of its own. So the state is unchanged if the run had no owner when it was read and the fence has grown by one.
 func (l *looked) stateFor(work *store.Work) *store.Checkpoint {
 	if l.Run.Status != store.Waiting || work.Run.ID != l.Run.ID || work.Run.Fence != l.Run.Fence+1 {
 		return nil
@@ -80,14 +80,14 @@ func (l *looked) stateFor(work *store.Work) *store.Checkpoint {
 	return l.state.loaded.Load()
 }
 
-// glimpse is the state of a run for those who check what people say to it. It is read once: whoever decides has it at hand for the execution.
+// glimpse is the state of a run for checking an answer. It is read once, when it is needed, and can be used for the execution after the decision.
 type glimpse struct {
 	*sealedState
 	key    store.Key
 	loaded atomic.Pointer[store.Checkpoint]
 }
 
-// Load returns the state as it was looked at first.
+// Load returns the state as it was read first.
 func (g *glimpse) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	if key != g.key {
 		return g.sealedState.Load(ctx, key)

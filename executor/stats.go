@@ -14,17 +14,17 @@ import (
 type Stats struct {
 	// Running is how many runs it executes now, each under a lease; Executions how many it began.
 	Running, Executions int64
-	// TakenOver counts those that it took over from an owner who said nothing any more.
+	// TakenOver counts those that it took over from an owner that had not renewed its lease.
 	TakenOver int64
-	// Unfinished counts those that could not be finished, Fenced the ones among them that somebody else took over, Parked those that were left
-	// for somebody to look at.
+	// Unfinished counts those that could not be finished, Fenced the ones among them that another process took over, Parked the ones that were
+	// parked for an operator.
 	Unfinished, Fenced, Parked int64
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
-	// Delivered counts notices that were told, DeliveryFailed tries that failed; they come again.
+	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
 	Delivered, DeliveryFailed int64
-	// Stale counts the questions that this process let expire because nobody decided them in time, LapsedOtherwise those that expired for
-	// another reason, which the author of a route chose.
+	// Stale counts the questions that this process let expire for the reason "stale": nobody decided in time. LapsedOtherwise counts those that
+	// expired for a reason that their route gives.
 	Stale, LapsedOtherwise int64
 	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
 	Decided map[store.Verdict]Waits
@@ -71,13 +71,13 @@ func (s *stats) delivered(err error) {
 	s.Delivered++
 }
 
-// stale is the reason of those that nobody decided in time.
+// stale is the reason of an expiry if the route gives none.
 const stale = "stale"
 
 // question names one of any account.
 type question struct{ account, id string }
 
-// lapsed counts what has expired, by the reasons that their requests give.
+// lapsed counts questions that have expired, by the reasons in their requests.
 func (s *stats) lapsed(over []store.Interrupt, otherwise map[question]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func (e *Executor) Rules() *policy.Set {
 	return e.config.Desk.Rules.Current()
 }
 
-// Routes returns the ways on which people are told, by name. The one named "default" is always there.
+// Routes returns the routes of requests by name. The one named "default" is always there.
 func (e *Executor) Routes() map[string]desk.Route {
 	routes := map[string]desk.Route{defaultRoute: builtInRoute(e.timeout(0))}
 	for name, route := range e.config.Desk.Routes {
@@ -33,12 +33,12 @@ func (e *Executor) Routes() map[string]desk.Route {
 	return routes
 }
 
-// MayDecide returns nil if somebody's word on a request would count, or why not: an error that desk.Code knows.
+// MayDecide returns nil if a person's decision on a request would count, or else an error that desk.Code knows.
 func (e *Executor) MayDecide(doc desk.Request, person string) error {
 	return desk.MayDecide(doc, person, e.env(doc.Created).Directory)
 }
 
-// Supposed is an action that somebody might want to do.
+// Supposed is an action to try the rules on.
 type Supposed struct {
 	Account   string          `json:"-"`
 	Graph     string          `json:"graph,omitempty"`
@@ -49,7 +49,7 @@ type Supposed struct {
 	Agent     string          `json:"agent,omitempty"`
 }
 
-// Suppose says what the rules would say of an action, and why. Nothing is done.
+// Suppose says what the rules would decide on an action, and why. It changes nothing.
 func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, error) {
 	set := e.Rules()
 	if set == nil {
@@ -79,20 +79,12 @@ func (e *Executor) AuditLines(ctx context.Context, account string, after int64, 
 	return e.store.AuditLines(ctx, account, after, limit)
 }
 
-// Escape gives up the task that a question is part of: the run is ended, and whatever else it waits for is withdrawn.
+// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
 func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
-	for try := 0; ; try++ {
-		err := e.escape(ctx, account, id, act)
-		if !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-	}
+	return whileStale(ctx, func() error { return e.escape(ctx, account, id, act) })
 }
 
-// escape is one try. It returns ErrStale if somebody else was faster.
+// escape is one try. It returns ErrStale if the request was changed meanwhile.
 func (e *Executor) escape(ctx context.Context, account, id string, act desk.Escape) error {
 	asked, known, err := e.asked(ctx, account, id)
 	if err != nil {

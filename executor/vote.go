@@ -16,10 +16,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errCounted says that a word counts, and that others have to agree before anything is decided.
+// errCounted says that a vote was counted, and that others have to agree before the question is decided.
 var errCounted = errors.New("executor: counted")
 
-// countedError says on which run a word was counted before.
+// countedError is errCounted for a repeated resume id. run is the run that the vote was counted on.
 type countedError struct{ run string }
 
 func (e *countedError) Error() string { return errCounted.Error() }
@@ -27,10 +27,7 @@ func (e *countedError) Error() string { return errCounted.Error() }
 // Is reports whether target is errCounted.
 func (e *countedError) Is(target error) bool { return target == errCounted }
 
-// maxTries is how often a word is weighed anew because somebody else changed the request meanwhile.
-const maxTries = 100
-
-// beginning is what is written beside a run that begins.
+// beginning is what is written in the transaction that creates a run.
 func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
 	known, paper, err := e.newDossier(ctx, begin.Account, begin.ID, request.Actor)
 	if err != nil {
@@ -46,8 +43,8 @@ func (e *Executor) beginning(ctx context.Context, request Request, begin store.N
 	return c, &known, err
 }
 
-// decide weighs what somebody says. If it settles what was asked it is recorded as the decision; if others have to agree first, it is
-// counted, and decide returns errCounted.
+// decide records what somebody answered. If that settles the question it is recorded as the decision; if others have to agree first it is counted as a vote,
+// and decide returns errCounted.
 func (e *Executor) decide(ctx context.Context, l *looked, request Request) (store.Receipt, error) {
 	for try := 0; ; try++ {
 		receipt, err := e.weigh(ctx, l, request)
@@ -63,7 +60,7 @@ func (e *Executor) decide(ctx context.Context, l *looked, request Request) (stor
 	}
 }
 
-// weigh is one try. It returns ErrStale if somebody else was faster.
+// weigh is one try. It returns ErrStale if the run or a request was changed meanwhile.
 func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store.Receipt, error) {
 	run := l.Run
 	decision := store.Decision{
@@ -89,27 +86,27 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 		if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
 			return store.Receipt{}, cmp.Or(e.refuse(ctx, run, request, bad), bad)
 		} else if err != nil {
-			return store.Receipt{}, err // nobody knows whether it was bad
+			return store.Receipt{}, err // it is unknown whether this is a repetition
 		}
 		decision.Answers = nil
 	}
-	if !e.closing() { // whoever decides executes, too, if nobody else does
+	if !e.closing() { // the run is claimed with the decision, if nobody owns it
 		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
 	}
-	// Whoever hangs up now must not leave a run behind that is taken, and that nobody executes.
+	// If the caller hangs up now, the run must not stay claimed without being executed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	// A resume id that is known is asked for all the same: whether this is the same decision is the store's to say.
+	// Also for a resume id that is known: the store says whether this is the same decision, and answers the same again.
 	return e.store.Decide(ctx, decision)
 }
 
-// ballot puts words before the people's side. What settles a question becomes an answer of the decision.
+// ballot applies the answers to their requests. Those that settle a question are added to the decision; it returns errCounted if none does.
 func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words []word, decision *store.Decision) error {
 	c := &filing{run: l.Run, now: l.At, resume: request.ResumeID}
 	for n := range words {
 		w := &words[n]
 		if !w.open {
-			decision.Answers = append(decision.Answers, w.Answer) // the store says what is the matter with it
+			decision.Answers = append(decision.Answers, w.Answer) // the store says why it cannot be answered
 			continue
 		}
 		known, err := l.requestOf(e, w.Interrupt)
@@ -133,7 +130,7 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 	if err := c.fileCounters(); err != nil {
 		return err
 	}
-	if len(decision.Answers) == 0 { // the id is bound to this word all the same
+	if len(decision.Answers) == 0 { // the resume id is bound to this vote all the same
 		c.Papers = append(c.Papers, counted(*decision))
 		decision.Beside = c.Beside
 		return errCounted
@@ -142,7 +139,7 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 	return nil
 }
 
-// cast is one person's word on one request.
+// cast applies one answer to its request.
 func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word, known *requested, decision *store.Decision) error {
 	env := e.env(c.now)
 	c.edit = nil
@@ -159,7 +156,7 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 	}
 	change, err := desk.Apply(known.Request, w.act(request), env)
 	if _, over := errors.AsType[*desk.OverError](err); over {
-		// How it ended is the store's to say: it has one order for all, and keeps what it said. If it is not over there, we look again.
+		// The store says how it ended, and remembers that for the resume id. If the store finds it open, ErrStale makes us look again.
 		w.open = false
 		decision.Answers = append(decision.Answers, w.Answer)
 		return nil
@@ -171,7 +168,7 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 		c.approved = append(c.approved, request.Actor)
 	}
 	if !change.Changed() {
-		return nil // it was said before
+		return nil // the same vote was cast before
 	}
 	if err := e.keepEdit(ctx, c, w.Interrupt); err != nil {
 		return err
@@ -192,7 +189,7 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 	return err
 }
 
-// keepEdit files what the rules said of other arguments that somebody wants.
+// keepEdit files the ruling on edited arguments, if there are any.
 func (e *Executor) keepEdit(ctx context.Context, c *filing, interrupt string) error {
 	if c.edit == nil {
 		return nil
@@ -200,8 +197,8 @@ func (e *Executor) keepEdit(ctx context.Context, c *filing, interrupt string) er
 	return e.keepRuling(ctx, c, c.edit, replay.Edited, c.ruledKey(replay.Edited, interrupt, c.edit.in.Args), interrupt)
 }
 
-// elsewhere finds those who have approved something else in the same run, if that keeps them from deciding here: also what is still open, and
-// what they say in the same breath. With other arguments it may come to that by the rules for those.
+// elsewhere finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
+// decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
 func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, edits bool) ([]string, error) {
 	if !edits && !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
 		return nil, nil
@@ -210,7 +207,7 @@ func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, e
 	if err != nil || slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
 		return prior, err
 	}
-	// Whoever says yes to something else at the same moment has to look again.
+	// So that of two approvals at the same moment one is stale, and is weighed again.
 	paper, err := e.store.Paper(ctx, c.run.Account, approversPaper, c.run.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
@@ -219,7 +216,7 @@ func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, e
 	return prior, err
 }
 
-// envFor is the world as an act finds it that decides nothing: there, too, those have no say who approved something else.
+// envFor is what package desk needs for an act that decides nothing. The exclusion of prior approvers holds for these acts, too.
 func (e *Executor) envFor(ctx context.Context, c *filing, known *requested) (env desk.Env, err error) {
 	env = e.env(c.now)
 	if slices.Contains(known.Need.Exclude, desk.PriorApprover) {
@@ -228,7 +225,7 @@ func (e *Executor) envFor(ctx context.Context, c *filing, known *requested) (env
 	return env, err
 }
 
-// approversBeside are those whose yes to something else in the same run stands now.
+// approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
 func (e *Executor) approversBeside(ctx context.Context, c *filing, known *requested) ([]string, error) {
 	docs, err := e.requestsOf(ctx, c.run)
 	prior := slices.Clone(c.approved)
@@ -248,10 +245,10 @@ func (e *Executor) approversBeside(ctx context.Context, c *filing, known *reques
 	return prior, err
 }
 
-// noReason is the code of a no for which nobody gave a reason: the desk wants one.
+// noReason is the code of a rejection without a reason: package desk requires a reason or a code.
 const noReason = "unspecified"
 
-// act is a word in the terms of the desk.
+// act is the act of package desk for a word.
 func (w word) act(request Request) desk.Act {
 	from := desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shown}}
 	switch {
@@ -269,7 +266,7 @@ func (w word) act(request Request) desk.Act {
 	return desk.Approve{From: from}
 }
 
-// settled is the answer that a run gets when its request is settled.
+// settled is the answer that the run gets when its request is settled by this vote.
 func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
 	answer := store.Answer{Interrupt: w.Interrupt}
 	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}
@@ -293,7 +290,7 @@ func (e *Executor) settled(w word, final desk.Final) (store.Answer, error) {
 	return answer, err
 }
 
-// refusal says why the desk does not take a word.
+// refusal turns an error of package desk into the error that the caller gets.
 func refusal(i store.Interrupt, err error) error {
 	refused := &RefusedError{Interrupt: i.ID, Err: err}
 	if over, ok := errors.AsType[*desk.OverError](err); ok {
@@ -301,7 +298,7 @@ func refusal(i store.Interrupt, err error) error {
 	}
 	switch {
 	case errors.Is(err, desk.ErrDirectory), errors.Is(err, desk.ErrPolicy):
-		return err // nobody knows
+		return err // it could not be found out whether the vote counts
 	case errors.Is(err, desk.ErrEdit), errors.Is(err, desk.ErrValue), errors.Is(err, desk.ErrText):
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
 	case errors.Is(err, desk.ErrExpired):

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// tellWithdrawn puts into the outbox of a run that is ended that a question of it was open, if there is somebody to be told. It goes with the end, or not
-// at all: whoever decided first has decided.
+// tellWithdrawn files a message to a run that is ended: that one of its questions was withdrawn. It is filed with the end of the run, and only if the
+// provider wants to know.
 func (e *Executor) tellWithdrawn(c *filing, interrupt, why string) error {
 	p, err := e.providerOf(c.run)
 	if _, hears := p.(provider.Withdrawer); err != nil || !hears {
@@ -21,7 +21,7 @@ func (e *Executor) tellWithdrawn(c *filing, interrupt, why string) error {
 	return err
 }
 
-// tellGone tells whoever asked that nobody will answer.
+// tellGone delivers that message.
 func (e *Executor) tellGone(ctx context.Context, paper store.Paper, back backFacts) (err error) {
 	defer safely.Recover(&err)
 	history, err := e.store.History(ctx, paper.Account, paper.Run) // another run may have the state key

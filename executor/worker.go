@@ -15,7 +15,7 @@ func (e *Executor) nudge() {
 	}
 }
 
-// idle waits until there may be work, or for as long as it should.
+// idle waits until there may be work, but no longer than atMost.
 func (e *Executor) idle(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -23,13 +23,13 @@ func (e *Executor) idle(atMost time.Duration) {
 	case <-timer.C:
 	case <-e.wake:
 		if e.closing() {
-			e.nudge() // one nudge wakes one, and the end concerns all
+			e.nudge() // a nudge wakes one worker, and all have to stop
 		}
 	case <-e.life.Done():
 	}
 }
 
-// rests waits for a while, or until the executor is stopped. It is for those who look at the clock: a nudge is for those who execute.
+// rests waits, or until the executor is stopped. Nudges do not wake it: they are for workers.
 func (e *Executor) rests(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -39,7 +39,7 @@ func (e *Executor) rests(atMost time.Duration) {
 	}
 }
 
-// seek looks for runs to execute.
+// seek is a worker: it claims runs and executes them, one at a time.
 func (e *Executor) seek() {
 	for !e.closing() {
 		work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
@@ -57,8 +57,8 @@ func (e *Executor) seek() {
 // expireAtOnce is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
 const expireAtOnce = 10
 
-// sweep lets questions expire. A clock that jumps must not empty an inbox: what the store's clock says has to agree with how much time has
-// passed here.
+// sweep lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
+// expire.
 func (e *Executor) sweep() {
 	var guard clockGuard
 	var last beat
@@ -76,7 +76,7 @@ func (e *Executor) sweep() {
 	}
 }
 
-// expire lets questions expire, and spares those whose time was over while nobody was there.
+// expire lets questions expire, and spares those whose deadline fell into an outage.
 func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, err error) {
 	now, err := e.store.Now(e.life)
 	if err != nil {
@@ -90,13 +90,13 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 		return 0, 0, err
 	}
 	if last.At.After(now) {
-		now = last.At // somebody looked at the clock a moment after us, and found an outage that ended then
+		now = last.At // another process wrote it after we asked for the time; an outage may have ended then
 	}
-	// A process that sleeps in the middle of this must not go on with what it knew before.
+	// If this process is suspended in the middle, its knowledge of outages is outdated, and it must not go on.
 	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
 	defer cancel()
-	// Nothing by a clock that has jumped since it was looked at.
 	otherwise := make(map[question]bool)
+	// Nothing that is due after now: the store's clock may have jumped since it was checked.
 	over, err := e.store.Expire(ctx, now, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
 		beside, other := e.lapse(i, request, now, last.Outages)
 		if beside.PutsOff(i.ID) {
@@ -109,9 +109,8 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	return len(over), spared, err
 }
 
-// clockGuard says whether the store's clock can be believed when it says that time is up. It goes by the monotonic clock of this process,
-// and in the beginning by its wall clock. After a jump it believes the store again when the clock is back, or when it has been where it is for so
-// long that somebody will have noticed.
+// clockGuard says whether the store's clock can be trusted. It is compared with the monotonic clock of this process, and at first with its wall clock. After
+// a jump it is trusted again when it has jumped back, or when it has stayed for so long that operators will have noticed.
 type clockGuard struct {
 	begun  time.Time     // of the first look, here
 	offset time.Duration // how far the store is ahead of here, as far as it is believed

@@ -127,7 +127,7 @@ func (f *frame[S]) applyTo(next *S, c *contribution[S]) error {
 		rev, err := f.contribute(c, k, next)
 		if err != nil {
 			conflict := &ConflictError{Field: f.flow.shape.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
-			if err != errConflict {
+			if !errors.Is(err, errConflict) {
 				conflict.Err = err
 			}
 			return conflict
@@ -152,7 +152,7 @@ func (f *frame[S]) contribute(c *contribution[S], k int, next *S) (revision, err
 	fd := &f.flow.shape.fields[i]
 	if f.fields[i].newest() > c.at {
 		merged, err := combine(f.flow.shape, fd, c.base, next, c.result, f.merged != nil && f.merged[i])
-		if err == errSame {
+		if errors.Is(err, errSame) {
 			return revision{}, nil
 		}
 		if err != nil {

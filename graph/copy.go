@@ -52,14 +52,7 @@ func deepCopy(v reflect.Value, depth int) (reflect.Value, error) {
 		return copyStruct(v, depth)
 	case reflect.Array:
 		dup := reflect.New(t).Elem()
-		for i := range v.Len() {
-			item, err := deepCopy(v.Index(i), depth+1)
-			if err != nil {
-				return v, err
-			}
-			dup.Index(i).Set(item)
-		}
-		return dup, nil
+		return dup, copyItems(dup, v, depth)
 	}
 	return v, fmt.Errorf("%s cannot be copied", t)
 }
@@ -73,14 +66,19 @@ func copySlice(v reflect.Value, depth int) (reflect.Value, error) {
 		reflect.Copy(dup, v)
 		return dup, nil
 	}
+	return dup, copyItems(dup, v, depth)
+}
+
+// copyItems copies the items of a list or an array into dup, which has as many.
+func copyItems(dup, v reflect.Value, depth int) error {
 	for i := range v.Len() {
 		item, err := deepCopy(v.Index(i), depth+1)
 		if err != nil {
-			return v, err
+			return err
 		}
 		dup.Index(i).Set(item)
 	}
-	return dup, nil
+	return nil
 }
 
 func copyMap(v reflect.Value, depth int) (reflect.Value, error) {

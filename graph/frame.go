@@ -426,7 +426,7 @@ func (f *frame[S]) begin(n int) error {
 	f.touchTask(t)
 	f.tasks = append(f.tasks, t)
 	if f.flow.before[n] {
-		return f.hold(t, taskHeld, "before")
+		return f.hold(t, taskHeld, holdBefore)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (f *frame[S]) unsavable(err error) error {
 	return &fermata.EncodeError{What: "the state of " + f.names.Address, Err: err}
 }
 
-// stageState stages the frame itself and the values of fields that are new or gone.
+// stageState stages the frame itself and the values of its fields that are new. Values that nobody needs any more are pending: see prune.
 func (f *frame[S]) stageState(changes []change) ([]change, error) {
 	for i := range f.fields {
 		var err error
@@ -100,8 +100,7 @@ func (f *frame[S]) live() int {
 	return n
 }
 
-// stageField gives the values of a field that are new and large parts of their own, and takes away those of the ones that
-// are gone.
+// stageField stages the values of a field that are new and large as parts of their own. Small ones stand in the frame's part.
 func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
 	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
 	for k := range revs.revs {

@@ -115,14 +115,9 @@ func isWord(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// Has reports whether the principal has one of some roles.
+// Has reports whether the principal has one of some roles, or is an admin.
 func (p Principal) Has(roles ...Role) bool {
-	for _, role := range append(roles, Admin) {
-		if slices.Contains(p.Roles, role) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Roles, Admin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
 }
 
 // ErrUnauthenticated says that a request carries no valid credentials.

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// frame is around every request: it is counted, protected against itself, and nobody comes in unknown or too often.
+// frame is around every request. It counts the request, recovers from panics, and applies limits and authentication.
 func (s *Server) frame(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &seenWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}
@@ -62,7 +62,8 @@ func (s *Server) broken(seen *seenWriter, r *http.Request) {
 	}
 }
 
-// comeIn lets a request in, with who sent it, or says why not. leave has to be called after it.
+// comeIn takes the places that a request needs and authenticates it; r becomes a request with the principal in its context. It returns a problem if the
+// request is refused; otherwise leave has to be called when it is done.
 func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 	if p := s.admit(*r); p != nil {
 		return nil, p
@@ -108,7 +109,7 @@ func busy(detail string) *Problem {
 	return p
 }
 
-// places are what a request has taken until it is done: one among those that are served at the same time, and one among those that are worked on, if it is work.
+// places is what a request holds until it is done: a seat in a hall, and a lease of the gate if it is work.
 type places struct {
 	seat  *seat // nil: it needs none
 	limit string
@@ -116,7 +117,7 @@ type places struct {
 	after func()
 }
 
-// belongs says whose they are: that was found out after they were taken. They may have too many already.
+// belongs moves the places to the account that the request is really from, or returns a problem if that may not have them.
 func (p places) belongs(account string) *Problem {
 	switch {
 	case p.seat != nil && !p.seat.belongs(account):
@@ -138,8 +139,8 @@ func (p places) leave() {
 	}
 }
 
-// place takes the places that a request needs, for the account from which it seems to come. All of this comes before anybody looks at who asks or for what:
-// to refuse has to be cheap when there is too much.
+// place takes the places that a request needs, for the account that it seems to be from. This comes before authentication and routing, because refusing has
+// to be cheap under overload.
 func (s *Server) place(r *http.Request, account string) (at places, p *Problem) {
 	at, p = s.serving(r, account)
 	if p != nil || !isWork(r) {
@@ -180,12 +181,12 @@ func crowded(limit, detail string) *Problem {
 	return p
 }
 
-// isWork reports whether a request takes a place among those that are worked on. Whoever follows a run mostly waits.
+// isWork reports whether a request needs a place in the gate. One that follows a run mostly waits.
 func isWork(r *http.Request) bool {
 	return !isProbe(r) && (r.Method != http.MethodGet || !isStream(r))
 }
 
-// isProbe reports whether somebody asks if the server is alive. They must not be told that it is dead because it has much to do.
+// isProbe reports whether a request is a health check. These are never refused: an overloaded server is not dead.
 func isProbe(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
@@ -283,7 +284,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 	_ = json.NewEncoder(w).Encode(p) // whoever is gone does not read it
 }
 
-// seenWriter remembers the status, and has no patience with those who do not read.
+// seenWriter remembers the status, and cuts off clients that do not read.
 type seenWriter struct {
 	http.ResponseWriter
 	control  *http.ResponseController

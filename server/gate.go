@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// gate lets so many requests be worked on at the same time, and the others wait for a moment: so many as the machine and its store can do at once. More
-// of them would do no more, only later, and each would cost more. It knows which account a request is from, or that nobody knows, and sees to it that none
-// makes the others late; gate_share.go says how.
+// gate limits how many requests are worked on at the same time to what the machine and its store can do at once: with more, none would be done sooner, and
+// each would cost more. Requests without a place wait for a moment, or are refused. The places are shared by accounts so that no account makes the others
+// slow; gate_share.go says how.
 //
-// For each account a gate is calm or crowded. While it is calm, some of those who find no place wait for one, behind the others: a disk may hold everybody
-// up, and they get in when it goes on. While it is crowded more come than get done, and to wait would only make all of them late: most are refused at once,
-// and a few wait for what becomes free, but not for long. The newest of these comes first: it is the one whose caller is still there.
+// Each account is calm or crowded. A calm account has a queue, first in, first out: perhaps a slow disk held everybody up, and they get in when it
+// recovers. Of a crowded account more requests come than get done. Queueing would only make all of them late, so most are refused at once, and a few wait
+// for a very short time; of these the newest gets in first, because its caller is most likely still there.
 //
-//	         a part of the places became free, one after the other, and somebody of the account waits all the same
+//	         enough requests of the account were done since its queue began, and others still wait
 //	calm ──────────────────────────────────────────────────────────────────────────────────────▶ crowded
 //	     ◀──────────────────────────────────────────────────────────────────────────────────────
-//	                          nobody of the account was without a place for calmAfter, or it is a trial
+//	                          no request of the account was without a place for calmAfter, or it is a trial
 //
-// A place is lent for some time only. Whoever works for longer waits for somebody else: for a model mostly, or for the store. If the store answers at once it
-// is not the store, and the place goes to the next; else it would only make the others there wait longer.
+// A place is lent for a limited time. A request that takes longer is waiting for something else: mostly for a model, or for the store. If the store is quick,
+// it is not the store, and the place goes to the next request. If the store is slow the request keeps its place: another one would only make it slower.
 type gate struct {
 	places int
-	// narrow is how many requests keep the machine busy.
+	// narrow is how many requests are enough to keep the machine busy.
 	narrow int
-	// quick reports whether the store answers at once.
+	// quick reports whether the store is quick at the moment.
 	quick func() bool
 
 	mu       sync.Mutex
 	taken    int
-	crowding int       // how many of them by accounts that crowd
-	working  int       // how many accounts have taken any
-	fed      time.Time // when one of those took one last
+	crowding int       // how many of them by crowded accounts
+	working  int       // how many accounts have a place
+	fed      time.Time // when a crowded account took a place last
 	waiting  int
-	queue    []*class // those of which somebody waits
+	queue    []*class // accounts with requests that wait
 	classes  map[string]*class
 	swept    time.Time
 	seen     company
@@ -49,30 +49,30 @@ type waiter struct {
 }
 
 const (
-	// crowdedAfter is how long there may be somebody who waits, while others get in, before there are too many.
+	// crowdedAfter is how long a queue may last, although places are released, before its account is crowded.
 	crowdedAfter = 30 * time.Millisecond
-	// calmAfter is how long nobody may be without a place before it is calm again.
+	// calmAfter is how long each request of a crowded account must have found a place before it is calm again.
 	calmAfter = 500 * time.Millisecond
-	// trialAfter is how long an account crowds before it is tried out whether it still does: with few places somebody is always without one, also when there
-	// were too many for a moment only. Each trial that shows that it does doubles the time until the next, mostTrials times.
+	// trialAfter is how long an account is crowded before it is made calm on trial: a crowded account has so few places that some of its requests never find
+	// one, even if there were too many for a moment only. Each trial that fails doubles the time until the next, mostTrials times.
 	trialAfter = 5 * time.Second
 	mostTrials = 4
-	// calmPatience and crowdedPatience are how long somebody waits.
+	// calmPatience and crowdedPatience are how long a request waits.
 	calmPatience    = 250 * time.Millisecond
 	crowdedPatience = 10 * time.Millisecond
-	// calmLease and crowdedLease are how long a place is lent: longer than any work of our own takes, when there is not too much of it and when there is.
-	// narrowLease is for one of the few places that those who crowd have beside others: with so few, work takes as long as it does alone.
+	// calmLease and crowdedLease are how long a place is lent: longer than our own work on a request takes, without and with overload. narrowLease is for a
+	// crowded account beside others: it has so few places that its requests take no longer than alone.
 	calmLease    = 250 * time.Millisecond
 	crowdedLease = time.Second
 	narrowLease  = 100 * time.Millisecond
-	// crowdedShare is the part of the places that became free, while somebody waits, before there are too many.
+	// crowdedShare says how many requests of an account must have been done during its queue before it is crowded: an 8th of the places.
 	crowdedShare = 8
-	// calmQueue and crowdedQueue are as how large a part of the places may wait.
+	// calmQueue and crowdedQueue say how long a queue may be: a half of the places, and an 8th.
 	calmQueue    = 2
 	crowdedQueue = 8
 )
 
-// enter takes a place for a request of an account, or says that there is none. Who is gone before there is one gets none.
+// enter takes a place for a request of an account, perhaps after waiting for it. It returns false if there is none, or ctx has ended.
 func (g *gate) enter(ctx context.Context, account string) (*lease, bool) {
 	c, w, patience := g.arrive(account, time.Now())
 	if w != nil && !g.wait(ctx, c, w, patience) || c == nil {
@@ -83,7 +83,7 @@ func (g *gate) enter(ctx context.Context, account string) (*lease, bool) {
 	return l, true
 }
 
-// arrive takes a place for somebody who comes, or lets them wait for so long, or does neither: then there is no class.
+// arrive takes a place, or puts the request into the queue, or refuses it: then it returns no class.
 func (g *gate) arrive(account string, now time.Time) (c *class, w *waiter, patience time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gate) arrive(account string, now time.Time) (c *class, w *waiter, patie
 		g.calms(c)
 		c.trials = min(c.trials+1, mostTrials)
 	}
-	g.letIn(now) // time alone may have made room, and those who wait were here before
+	g.letIn(now) // passing time may have made room, and those in the queue come first
 	if g.admits(c, now) {
 		g.take(c, now)
 		return c, nil, 0
@@ -120,7 +120,7 @@ func (g *gate) arrive(account string, now time.Time) (c *class, w *waiter, patie
 	return c, w, patience
 }
 
-// wait returns when it is known whether a waiter gets in.
+// wait waits until a request in the queue gets in, is refused, or gives up.
 func (g *gate) wait(ctx context.Context, c *class, w *waiter, patience time.Duration) (in bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -135,7 +135,7 @@ func (g *gate) wait(ctx context.Context, c *class, w *waiter, patience time.Dura
 	if i := slices.Index(c.waiting, w); i >= 0 {
 		g.tell(c, i, false)
 	}
-	return <-w.told // else it was told at the same moment
+	return <-w.told // its answer may have come at the same moment
 }
 
 // lasts is how long a place is lent.
@@ -151,7 +151,7 @@ func (g *gate) lasts(c *class) time.Duration {
 	return crowdedLease
 }
 
-// leave gives a place to the next, or back: of a request that is done, or of one that waits for somebody else.
+// leave releases a place: of a request that is done, or of one that has used up its lease.
 func (g *gate) leave(l *lease, done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,14 +167,14 @@ func (g *gate) leave(l *lease, done bool) {
 	g.letIn(now)
 }
 
-// sendAway refuses those who have waited for too long: they came when it was calm.
+// sendAway refuses those in the queue who have waited longer than a crowded account lets them.
 func (g *gate) sendAway(c *class, now time.Time) {
 	for len(c.waiting) > 0 && now.Sub(c.waiting[0].came) >= crowdedPatience {
 		g.tell(c, 0, false)
 	}
 }
 
-// tell says to somebody who waits whether they get in.
+// tell takes a request out of the queue: it gets in, or is refused.
 func (g *gate) tell(c *class, waiter int, in bool) {
 	c.waiting[waiter].told <- in
 	c.waiting = slices.Delete(c.waiting, waiter, waiter+1)
@@ -199,7 +199,7 @@ func (l *lease) leave() {
 	l.end(true)
 }
 
-// expire takes the place back, unless it is the store that the request waits for: then it is lent again.
+// expire takes the place back, unless the request waits for a slow store: then it is lent again.
 func (l *lease) expire() {
 	switch {
 	case l.over.Load():
@@ -217,7 +217,7 @@ func (l *lease) end(done bool) {
 	}
 }
 
-// load is how many work, and how many wait.
+// load is how many requests have a place, and how many wait for one.
 func (g *gate) load() (working, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,43 +2,43 @@ package server
 
 import "time"
 
-// The places of a gate are shared by accounts, and all whom nobody knows are one account together.
+// class is the share of one account in a gate. All requests without a known credential are one account together.
 //
-//	who comes                                       gets in
-//	a class without any place                       at once, even if all are taken: there are a few more for that
-//	one that is alone                               while a place is free
-//	one beside others                               while it has fewer places than are free, or less than a share that leaves one for somebody else
-//	one beside others that crowds (see [gate])      while few work, and only those who crowd; or now and then, if nobody who crowds does
+//	an account                              gets a place
+//	without any place                       even if all are taken: there are a few spare places for that
+//	alone (nobody else came lately)         if one is free
+//	beside others                           if it has fewer places than are free, or fewer than an equal share that leaves room for one more account
+//	beside others and crowded (see [gate])  if only crowded accounts have places, and few; or every crowdedPause, if no crowded account has one
 //
-// A place that becomes free goes to the class with the fewest. Who crowds has only as many places as are needed to keep the machine busy: it gets as much done
-// with them, and whoever comes beside it finds few before them at the store and at the processors, and nobody behind.
+// A place that is released goes to the waiting account with the fewest places. A crowded account only gets as many places as keep the machine busy. It
+// gets as much done with them as with more, and requests of other accounts meet little competition at the store and the processors.
 type class struct {
 	account string
 	taken   int
 	waiting []*waiter // the oldest first
-	given   time.Time // when one of them got in last
-	seen    time.Time
+	given   time.Time // when a request got a place last
+	seen    time.Time // when a request came last
 
 	crowded bool
-	began   time.Time // when it began to crowd last
-	trials  int       // how many times it was tried out whether it still does, and it did
-	since   time.Time // since when there was always somebody who waits
-	done    int       // how many were done since then
-	lacked  time.Time // when somebody came last for whom there was no place
+	began   time.Time // when it became crowded last
+	trials  int       // how many trials have failed in a row
+	since   time.Time // when its queue began
+	done    int       // how many of its requests were done since then
+	lacked  time.Time // when a request came last that found no place
 }
 
 const (
-	// strangers is the account of those whom nobody knows yet.
+	// strangers is the account of requests whose credential is not known yet.
 	strangers = ""
-	// lately is how long others count as being there after they came.
+	// lately is how long an account counts as present after its last request.
 	lately = time.Minute
-	// crowdedPause is how long those who crowd wait for somebody else who works, before one of them is let in all the same: longer than most work takes.
+	// crowdedPause is after how long a crowded account gets a place although others are at work: longer than most work takes.
 	crowdedPause = 20 * time.Millisecond
-	// spareShare is which part of the places there is beyond them, for those who have none.
+	// spareShare says how many spare places there are, for accounts without one: an 8th of the others.
 	spareShare = 8
 )
 
-// classOf is the class of an account that is there now.
+// classOf is the class of an account from which a request came just now.
 func (g *gate) classOf(account string, now time.Time) *class {
 	if g.classes == nil {
 		g.classes = make(map[string]*class)
@@ -78,7 +78,8 @@ func (g *gate) admits(c *class, now time.Time) bool {
 	return c.taken < max(g.places-g.taken, g.places/(g.working+1))
 }
 
-// mayWait reports whether there is room for another waiter of a class. If there is none, one of the class that has most has to go, unless it is this one.
+// mayWait reports whether another request may wait. If too many do, the oldest of the account with the longest queue is refused in its place, unless that
+// is this account.
 func (g *gate) mayWait(c *class) bool {
 	if g.waiting < max(1, g.places/calmQueue) {
 		return true
@@ -96,7 +97,7 @@ func (g *gate) mayWait(c *class) bool {
 	return true
 }
 
-// letIn gives what is free to those who wait.
+// letIn gives free places to requests that wait.
 func (g *gate) letIn(now time.Time) {
 	for c := g.next(now); c != nil; c = g.next(now) {
 		g.take(c, now)
@@ -108,7 +109,7 @@ func (g *gate) letIn(now time.Time) {
 	}
 }
 
-// next is the class whose turn it is; nil if nobody who waits may come in.
+// next is the waiting account that gets the next place; nil if none may have it.
 func (g *gate) next(now time.Time) (next *class) {
 	for _, c := range g.queue {
 		if !g.admits(c, now) {
@@ -145,29 +146,29 @@ func (g *gate) count(c *class, places int) {
 	}
 }
 
-// crowds is for a class of which more come than get done.
+// crowds makes an account crowded.
 func (g *gate) crowds(c *class, now time.Time) {
 	if c.crowded {
 		return
 	}
-	if now.Sub(c.began) >= 2*c.trial() { // the last trial was a success
+	if now.Sub(c.began) >= 2*c.trial() { // the last trial did not fail
 		c.trials = 0
 	}
 	c.crowded, c.began = true, now
 	g.crowding += c.taken
 }
 
-// calms is for a class that crowds no longer, or perhaps no longer.
+// calms makes an account calm, for good or on trial.
 func (g *gate) calms(c *class) {
 	c.crowded = false
 	g.crowding -= c.taken
 }
 
-// trial is how long the class crowds before it is tried out whether it still does.
+// trial is how long the account is crowded before the next trial.
 func (c *class) trial() time.Duration { return trialAfter << c.trials }
 
-// belongs says whose place it is: that was found out after it was taken. It is false if they may not have it; then it has to be left. Else whoever looks like
-// somebody else each time would take them all.
+// belongs moves a place to the account that the request is really from, which is known only after it was authenticated. It returns false if that account may
+// not have the place; then it has to be released. Otherwise a client with a new credential for each request could take all places.
 func (l *lease) belongs(account string) bool {
 	g := l.gate
 	g.mu.Lock()
@@ -189,14 +190,14 @@ func (l *lease) belongs(account string) bool {
 	return ok
 }
 
-// company knows who came lately, as far as it is needed to say whether somebody is alone.
+// company knows who came lately, as far as that is needed to say whether an account is alone.
 type company struct {
 	account string    // who came last
 	at      time.Time // when that was
 	before  time.Time // when somebody else came last
 }
 
-// see notes that somebody came. Whom nobody knows is no company: they may be anybody, and come for nothing.
+// see notes that a request came. Strangers do not count: anybody can send requests without a good credential.
 func (c *company) see(account string, now time.Time) {
 	if account == strangers {
 		return
@@ -207,7 +208,7 @@ func (c *company) see(account string, now time.Time) {
 	c.at = now
 }
 
-// beside reports whether anybody else was there lately.
+// beside reports whether any other account came lately.
 func (c *company) beside(account string, now time.Time) bool {
 	other := c.at
 	if account == c.account {
@@ -216,7 +217,7 @@ func (c *company) beside(account string, now time.Time) bool {
 	return now.Sub(other) < lately
 }
 
-// noisy is how many accounts crowd.
+// noisy is how many accounts are crowded.
 func (g *gate) noisy() (count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// hall has room for so many at the same time: requests that are served, or event streams. Nobody waits for a place: a caller who is told at once can go elsewhere.
-// It is shared by accounts as the places of a [gate] are: one that is alone may take all, one beside others leaves a part of them free, and one that has none
-// gets in even if all are taken.
+// hall limits how many requests are served, or event streams open, at the same time. There is no queue: a caller that is refused at once can go elsewhere.
+// Accounts share it much as they share a [gate]: an account that is alone may take all places, one beside others leaves a part of them free, and one without
+// any place gets one even if all are taken.
 type hall struct {
 	places int
 
@@ -17,7 +17,7 @@ type hall struct {
 	seen  company
 }
 
-// hallShare is how many times as many places an account may have as it leaves free, beside others.
+// hallShare limits an account beside others to this many times the places that are free.
 const hallShare = 4
 
 // seat is a place in a hall.
@@ -58,7 +58,7 @@ func (h *hall) count(account string, places int) {
 	}
 }
 
-// belongs says whose place it is: that was found out after it was taken. It is false if they may not have it; then it has to be left.
+// belongs moves a place to the account that the request is really from, as [lease.belongs] does.
 func (s *seat) belongs(account string) bool {
 	h := s.hall
 	h.mu.Lock()

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// hints remember whose a credential was when somebody came with it last. That is no proof, and nobody gets in by it: it says whose place a request takes
-// before anybody has looked. Whoever comes with something that is not remembered is a stranger, however many things they come with: so random keys take
-// places from each other alone. Hashes are kept, in two generations, so that there are never too many.
+// hints remembers which account a credential belonged to when it was checked last. It authenticates nobody: it only says whose places a request takes until
+// it is authenticated. Requests with unknown credentials all count as strangers, so random keys only take places from each other. Only hashes are
+// kept, in two generations, which bounds their number.
 type hints struct {
 	mu         sync.Mutex
 	young, old map[credential]string
 }
 
-// credential is the hash of what a request shows; zero if it shows nothing.
+// credential is the hash of a request's token or session; zero if it has neither.
 type credential [sha256.Size]byte
 
 // mostHints is how many there are in one generation.
 const mostHints = 10_000
 
-// shown is what a request shows: its token, however that is spelled, or else its session.
+// shown is the credential of a request: its token or, without one, its session.
 func (s *Server) shown(r *http.Request) credential {
 	if token := cmp.Or(bearer(r), r.Header.Get("Authorization")); token != "" {
 		return sha256.Sum256([]byte(token))
@@ -34,7 +34,7 @@ func (s *Server) shown(r *http.Request) credential {
 	return credential{}
 }
 
-// account is whose a credential was; strangers if nobody remembers.
+// account is the account that a credential belonged to; strangers if it is unknown.
 func (h *hints) account(c credential) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *hints) account(c credential) string {
 	return account
 }
 
-// learn remembers whose a credential is. One that several come with, as through a proxy that has one for all, is nobody's.
+// learn remembers the account of a credential. One that several accounts share, as through a proxy with one token for all, belongs to strangers.
 func (h *hints) learn(c credential, account string) {
 	if c == (credential{}) {
 		return
@@ -67,7 +67,7 @@ func (h *hints) keep(c credential, account string) {
 	h.young[c] = account
 }
 
-// forget is for a credential that is good no longer: what is done with it is no affair of the account any more.
+// forget is for a credential that was refused: requests with it must not take places of the account any more.
 func (h *hints) forget(c credential) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -110,8 +110,8 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// AnyOf authenticates by the first of several ways that knows the caller.
-func AnyOf(ways ...Authenticator) Authenticator {
+// anyOf authenticates by the first of several ways that knows the caller.
+func anyOf(ways ...Authenticator) Authenticator {
 	return AuthenticatorFunc(func(r *http.Request) (Principal, error) {
 		for _, way := range ways {
 			if p, err := way.Authenticate(r); !errors.Is(err, ErrUnauthenticated) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,26 +10,26 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rooms remembers how much room accounts had. To look counts what is open and lists what is under way: it costs the more the more there is, and a start
-// would pay for it when there is least time. So a look holds for a moment, and for a part of the starts that there is room for; near the limit
-// every start looks. One look of an account is under way at a time, and counts for all who come meanwhile.
+// rooms caches how many runs each account may still start. Finding that out counts open questions and lists runs under way, which is most expensive when
+// there are many. So a result is used for a second, and for a part of the starts that it leaves room for; near the limit every start counts anew. One count
+// per account is under way at a time, and serves all who come meanwhile.
 type rooms struct {
 	mu    sync.Mutex
 	of    map[string]room
 	looks map[string]*look // by account
 }
 
-// room is how many starts an account has left without another look, and until when.
+// room is how many starts an account has left before the next count, and until when.
 type room struct {
 	starts int
 	until  time.Time
 }
 
-// look is one that is under way.
+// look is a count under way.
 type look struct {
 	done    chan struct{}
 	waiting int
-	err     error // why there is no room, or nobody knows; set when it is done
+	err     error // why there is no room, or why the count failed; set when it is done
 }
 
 const (
@@ -107,21 +108,29 @@ func (s *Server) look(ctx context.Context, account string) error {
 	for !s.rooms.take(account, time.Now()) {
 		l, mine := s.rooms.join(account)
 		if mine {
-			more, err := s.room(ctx, account)
-			s.rooms.saw(account, l, more, err, time.Now())
-			return err
+			return s.lookFor(ctx, account, l)
 		}
 		select {
 		case <-l.done:
 		case <-ctx.Done():
 			return explain(ctx.Err())
 		}
-		if p, ok := l.err.(*Problem); ok && p.limit != "" {
+		if p, ok := errors.AsType[*Problem](l.err); ok && p.limit != "" {
 			return p // else it could not be found out for whoever looked, who may have gone away
 		}
 	}
 	return nil
 }
+
+// lookFor finds out how much room an account has, for all who wait for that. They look for themselves if it panics.
+func (s *Server) lookFor(ctx context.Context, account string, l *look) (err error) {
+	more, err := 0, errNotSeen
+	defer func() { s.rooms.saw(account, l, more, err, time.Now()) }()
+	more, err = s.room(ctx, account)
+	return err
+}
+
+var errNotSeen = errors.New("server: the room of an account was not found out")
 
 // room is how many more runs an account could start, or why it cannot start any.
 func (s *Server) room(ctx context.Context, account string) (more int, err error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
@@ -127,5 +128,36 @@ func TestRoom_StartsAtTheSameMomentShareALook(t *testing.T) {
 				t.Errorf("%d looks for %d starts at once", looks, starts)
 			}
 		})
+	}
+}
+
+// panickyStore panics when what is open is counted for the first time.
+type panickyStore struct {
+	store.Store
+	looked atomic.Bool
+}
+
+func (s *panickyStore) Pending(ctx context.Context, account string, limit int) (int, error) {
+	if s.looked.CompareAndSwap(false, true) {
+		panic("boom")
+	}
+	return s.Store.Pending(ctx, account, limit)
+}
+
+// A look that panicked was never over: whoever started a run after it waited for it until they hung up.
+func TestRoom_ALookThatPanicsHoldsUpNobody(t *testing.T) {
+	site := openWith(t, nil, func(c *executor.Config) { c.Store = &panickyStore{Store: memory.NewRuns(nil)} })
+	if got := site.chat("agent@acme", startOf(1)); got.status != 500 {
+		t.Fatalf("%+v", got)
+	}
+	next := make(chan answer, 1)
+	go func() { next <- site.chat("agent@acme", startOf(2)) }()
+	select {
+	case got := <-next:
+		if got.status != 200 {
+			t.Errorf("%+v", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the next start waits for a look that is over")
 	}
 }

@@ -82,7 +82,7 @@ func New(config Config) (*Server, error) {
 		s.metrics.errors.WithLabelValues("overview").Inc()
 		config.Log.Error("the metrics of the store are missing", "err", err)
 	}}
-	for _, c := range append(config.Collectors, work{config.Executor}, store) {
+	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{work{config.Executor}, store}) {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, err
 		}

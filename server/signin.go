@@ -88,7 +88,7 @@ func (s *Server) openSignIn() error {
 	}
 	s.people = p
 	if p.idp != nil && p.idp.Audience != "" {
-		s.config.Auth = AnyOf(s.config.Auth, p.idp)
+		s.config.Auth = anyOf(s.config.Auth, p.idp)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.refuseSignIn(w, r, err)
 	default:
-		s.page(w, r, pageHome(found.Who))
+		s.page(w, pageHome(found.Who))
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	p, query := s.people, r.URL.Query()
 	back := localPath(query.Get("return"))
 	if query.Has("bye") {
-		s.page(w, r, pageBye(p.idp != nil))
+		s.page(w, pageBye(p.idp != nil))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil {
@@ -154,7 +154,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.idp == nil {
-		s.page(w, r, pageNoIDP)
+		s.page(w, pageNoIDP)
 		return
 	}
 	at, err := p.idp.discover(r.Context())

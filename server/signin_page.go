@@ -59,7 +59,7 @@ var pagePolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-func (s *Server) page(w http.ResponseWriter, _ *http.Request, t text) {
+func (s *Server) page(w http.ResponseWriter, t text) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", pagePolicy)
@@ -103,7 +103,7 @@ func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error)
 	if s.people.idp != nil {
 		t.Links = []link{{"Start again", "/signin"}}
 	}
-	s.page(w, r, t)
+	s.page(w, t)
 }
 
 func sentence(text string) string {

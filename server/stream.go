@@ -127,10 +127,12 @@ func (t *stream) sum(ctx context.Context) error {
 	view, err := t.config.Executor.Look(ctx, t.account, t.stateKey)
 	outcome := stands(view)
 	switch {
-	case errors.Is(err, executor.ErrUnknownRun) || err == nil && view.ID != t.run:
-		outcome = fermata.Failed{Run: t.run, Code: "superseded", Message: "another run took its state key"}
+	case errors.Is(err, executor.ErrUnknownRun):
+		outcome = executor.Forgotten(t.run)
 	case err != nil:
 		return err
+	case view.ID != t.run:
+		outcome = executor.Superseded(t.run)
 	case outcome == nil:
 		return nil // it goes on already
 	}

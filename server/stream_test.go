@@ -2,14 +2,19 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // A stream without anything to say says that it is alive.
@@ -227,5 +232,31 @@ func TestEvents_AnIdleStreamHasLeftItsOperation(t *testing.T) {
 	})
 	if strings.Contains(stack, "huma") || strings.Contains(stack, "ServeMux") {
 		t.Errorf("it has a stack of %d calls:\n%s", strings.Count(stack, "\n")/2, stack)
+	}
+}
+
+// forgetfulStore forgets a run behind the back of whoever looks at it for the second time.
+type forgetfulStore struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (s *forgetfulStore) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	if s.looks.Add(1) > 1 {
+		return store.Run{}, store.ErrNotFound
+	}
+	return s.Store.Get(ctx, account, stateKey)
+}
+
+// Of a run that was deleted while its stream said what had happened, the stream said that another one had its state key.
+func TestEvents_ARunThatIsDeletedMeanwhileIsSaidToBeDeleted(t *testing.T) {
+	forgetful := &forgetfulStore{Store: memory.NewRuns(nil)}
+	s := openWith(t, nil, func(c *executor.Config) { c.Store = forgetful })
+	s.chat("agent@acme", startDemo)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+	forgetful.looks.Store(0)
+	all := eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil)
+	if last := all[len(all)-1]; last.kind != "outcome" || !strings.Contains(last.data, `"error":"forgotten"`) {
+		t.Errorf("%v", all)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/fermata-go/fermata/internal/chain"
 )
 
-// Desk keeps papers: what people need to decide, beyond the interrupts themselves. A request, a vote, a notice that has to go out, a grant, a
-// policy: each is a paper with a revision, and what it says is the business of the caller.
+// Desk keeps papers: documents beside runs and interrupts, as requests, votes, notices, grants and policies are. What a paper says is the business of the
+// caller.
 //
-// The revision is the lock: a change that was prepared on an older one is refused as a whole. So whoever changes a paper looks at it,
-// works out what it has to be, and commits that; and begins again if somebody was faster.
+// The revision of a paper is its lock: a change that was prepared on an older revision is refused, together with everything else in its transaction. So a
+// caller reads a paper, prepares the change and commits it; and starts again if the paper was changed meanwhile.
 type Desk interface {
 	// Paper returns a paper, or ErrNotFound.
 	Paper(ctx context.Context, account string, kind PaperKind, id string) (Paper, error)
@@ -24,16 +24,16 @@ type Desk interface {
 	// Papers returns papers of one kind, in the order of their ids.
 	Papers(ctx context.Context, account string, kind PaperKind, filter PaperFilter) ([]Paper, error)
 
-	// Due returns papers of one kind, of all accounts, whose time has come, those that waited longest first. A request whose interrupt is no
-	// longer pending is not among them.
+	// Due returns papers of one kind, of all accounts, whose Next has passed, the oldest first. A request whose interrupt is no longer
+	// pending is not among them.
 	Due(ctx context.Context, kind PaperKind, limit int) ([]Paper, error)
 
-	// Amend writes papers and audit lines that go with no other change. It returns ErrStale if a paper has another revision than the
-	// change was prepared on, and before that ErrNotFound if a new one belongs to a run that is not there: nobody would ever forget it.
+	// Amend writes papers and audit lines without any other change. It returns ErrNotFound if a new paper belongs to a run that does not
+	// exist, because it would never be deleted; or else ErrStale if a paper has another revision than the change was prepared on.
 	Amend(ctx context.Context, account string, beside Beside) error
 }
 
-// AuditLog keeps one chain of lines for each account. Lines are added by the transactions of what they tell of, see [Beside], and never change.
+// AuditLog keeps one chain of lines for each account. A line is added in the transaction of the change that it records, see [Beside], and never changes.
 type AuditLog interface {
 	// AuditHead returns the end of an account's chain; the zero Head if it has no lines.
 	AuditHead(ctx context.Context, account string) (chain.Head, error)
@@ -52,22 +52,22 @@ type AuditLine struct {
 	Raw []byte
 }
 
-// Beside is what is written in the transaction of a change, if that is made, and only then. A change whose papers are stale is not made
-// at all: the call returns ErrStale. One whose papers or lines nobody can write is ErrKey, whatever else would become of it.
+// Beside is what is written in the same transaction as a change. If a paper in it is stale the change is not made, and the call returns ErrStale. If it
+// cannot be stored at all, see [Beside.Check], the call returns ErrKey before anything else is looked at.
 type Beside struct {
 	Papers []PaperChange
 	// Audit are lines for the log of the account, each a JSON object; package internal/chain says how they become lines.
 	Audit [][]byte
 }
 
-// The longest names of papers, in bytes: they are listed by them.
+// The longest names of papers, in bytes: an index has to hold them.
 const (
 	MaxPaperKind = 100
 	MaxPaperID   = 2000
 )
 
-// Check returns ErrKey for what not every store can write: a paper without a name, with one that is too long, or twice; facts or a line that
-// are no JSON objects.
+// Check returns ErrKey for what not every store can write: a paper without an id or kind, with one that is too long, or the same paper twice; facts or an
+// audit line that are no JSON objects.
 func (b Beside) Check() error {
 	type name struct {
 		kind PaperKind
@@ -120,12 +120,12 @@ func (b Beside) NewRuns() []string {
 	return runs
 }
 
-// PaperKind says what a paper is. Kinds are up to the callers, except that the interrupt of a request cannot be decided without changing the
-// request, and that a request moves on to a new revision when its interrupt is withdrawn: by the change that comes with the withdrawal, or
-// else as it is, but without a time.
+// PaperKind says what a paper is. Stores know one kind, [RequestPaper]: its interrupt cannot be decided without changing the request in the same
+// transaction; and when its interrupt is withdrawn the request gets a new revision, by the change that comes with the withdrawal or, without one, by the store,
+// which then only clears Next. All other kinds are up to the callers.
 type PaperKind string
 
-// RequestPaper is the life of an interrupt among people. Its id is that of the interrupt.
+// RequestPaper is the request that people see of an interrupt. Its id is that of the interrupt.
 const RequestPaper PaperKind = "request"
 
 // Paper is a document that is changed by revisions.
@@ -137,14 +137,14 @@ type Paper struct {
 	Run string
 	// Revision is 1 when it is made and grows by one with each change.
 	Revision int64
-	// Body is what it says, sealed by the caller. Facts, a JSON object that is not sealed, is what may be counted.
+	// Body is the content, sealed by the caller. Facts, a JSON object, is what need not be secret: it is not sealed.
 	Body, Facts []byte
-	// Next is when the clock has something to do with it; zero: never.
+	// Next is when it is due, see [Desk.Due]; zero: never.
 	Next             time.Time
 	Created, Updated time.Time
 }
 
-// PaperChange is a paper as it has to be.
+// PaperChange is the new content of a paper.
 type PaperChange struct {
 	Kind PaperKind
 	ID   string

@@ -10,8 +10,9 @@ var (
 	// must load again and decide anew whether its change still makes sense.
 	ErrStale = errors.New("store: stale version")
 
-	// ErrKey says that a key or a part's name is empty. Nothing was changed.
-	ErrKey = errors.New("store: empty key or part name")
+	// ErrKey says that an argument cannot be stored: a key or a name that is empty or too long, facts that are no JSON object, a decision without answers, a
+	// cursor that the store did not make. Nothing was changed, and repeating the call does not help.
+	ErrKey = errors.New("store: a key, name or value that cannot be stored")
 
 	// ErrExists says that a run of this state key is alive. Nothing was created.
 	ErrExists = errors.New("store: a run of this state key is alive")

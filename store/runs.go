@@ -22,8 +22,8 @@ import (
 // An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
 // run no longer asks. An effect is started, and then succeeded, failed or (nobody knows) indeterminate.
 type Runs interface {
-	// Create begins a run, owned by whoever creates it, with fence 1. It returns ErrExists if a run of that state key is alive, or if one was created
-	// since the caller looked: NewRun.After is not the newest any more.
+	// Create begins a run that is owned by NewRun.Owner, with fence 1. It returns ErrExists if a run of that state key is alive, or if one was created
+	// since the caller looked: NewRun.After is not the newest generation any more.
 	Create(ctx context.Context, run NewRun) (Lease, error)
 
 	// Get returns the newest run of a state key, or ErrNotFound.
@@ -39,28 +39,32 @@ type Runs interface {
 	// Renew extends a lease. It returns ErrFenced if the run has another owner by now: stop, and write nothing more.
 	Renew(ctx context.Context, lease Lease, duration time.Duration) error
 
-	// SetRef notes how the provider calls the run. It returns ErrFenced like Renew.
+	// SetRef keeps the provider's own name of the run. It returns ErrFenced like Renew.
 	SetRef(ctx context.Context, lease Lease, ref []byte) error
 
-	// Rest gives a run back. What it waits for becomes visible here, together with everything else in rest; what it no longer
-	// asks is withdrawn. A run that would wait although something was decided and not applied, or be parked although nothing is in
-	// doubt any more, becomes ready instead. It returns what the run is now, or ErrFenced: also if the run's state is not the one that
-	// Rest.State was prepared on.
+	// Rest ends an execution. What the run waits for becomes visible here, together with everything else in rest; questions that it
+	// no longer asks are withdrawn. A run that would wait although there is a decision that was not applied, or be parked although no
+	// effect is in doubt any more, becomes ready instead. It returns the status that the run has now, or ErrFenced: also if the version of
+	// the run's checkpoint is not the one that Rest.State was prepared on.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
 
-	// Release gives a run back undone, and counts the attempt. It becomes ready, but not before the delay is over; or parked, if
-	// somebody has to look at it first. Nothing else changes. It returns ErrFenced.
+	// Release ends an execution without a result, and counts the attempt. The run becomes ready, but is not claimed before the delay is
+	// over; or it becomes parked, until Retry. Nothing else changes. It returns ErrFenced.
 	Release(ctx context.Context, lease Lease, release Release) error
 
-	// Retry makes a parked run ready, with no attempts counted: somebody has looked at it. It returns ErrNotFound if no run of that
-	// state key is parked.
+	// Retry makes a parked run ready, and sets its attempts to 0. It returns ErrNotFound if no run of that state key is parked.
 	Retry(ctx context.Context, account, stateKey string) (Run, error)
 
-	// Decide records a decision, all of its answers or none. A resume id is answered once: the same decision again gets
-	// the same receipt; another one under the same id gets ErrReused. What cannot be decided is no error but a receipt that
-	// says why. A run that waits and has something to do now becomes ready; with Decision.Claim it is taken at once, if it can be, as by
-	// Claim. One on a run that is not there is not found, and not kept: nobody would ever forget it. A decision without answers is ErrKey. One that would be accepted, and does not bring the change of each request that it
-	// decides, is ErrStale: nothing is recorded of it.
+	// Decide records a decision, all of its answers or none, and returns a receipt.
+	//
+	// A resume id is answered once: the same decision again gets the same receipt, another one under the same id ErrReused. A decision
+	// that cannot be accepted is no error: the receipt says why. For a run that does not exist the result is Unknown, and no receipt is kept,
+	// because it would never be deleted.
+	//
+	// A waiting run that has something to do now becomes ready; with Decision.Claim it is claimed in the same transaction.
+	//
+	// It returns ErrKey for a decision without answers, and ErrStale, without recording anything, for one that would be accepted but whose Beside does
+	// not change the request of each interrupt that it decides.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
@@ -70,21 +74,21 @@ type Runs interface {
 	// Interrupts returns all interrupts of a run, in the order in which they became visible.
 	Interrupts(ctx context.Context, account, run string) ([]Interrupt, error)
 
-	// Begin writes down that an effect is about to happen. It returns ErrFenced; or ErrNotApproved if no decision approves
-	// exactly this; or, with begun false, the line that is there already: then the effect must not be called as if it were
-	// new. What a policy allows is written down with it, as a decision of the policy; if the question was asked already,
-	// it is up to people, and this is ErrNotApproved.
+	// Begin enters an effect that is about to happen in the ledger. It returns ErrFenced; or ErrNotApproved if no decision approves
+	// exactly this effect; or, with begun false, the line that is there already: then the effect must not be called as if it were
+	// new. For an effect that a policy allows, the policy's decision is recorded with it; if people were asked about it, they
+	// decide, and this is ErrNotApproved.
 	Begin(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
 
-	// End writes down how an effect ended. It needs no lease: whoever did it must be able to say so. A run that is parked for
-	// it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
+	// End enters in the ledger how an effect ended. It needs no lease: also an owner that has lost the run must be able to say so. If the
+	// run is parked it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
 	End(ctx context.Context, end EffectEnd) error
 
-	// Expire decides what is over its deadline, at most limit interrupts, and returns them. Nothing is approved by it. What is not over by until,
-	// if that is not zero, is left, whatever the clock of the store has jumped to since the caller looked at it. beside, if it is not
-	// nil, says what is written with each: it gets the interrupt and its request, if it has one, and must not use the store. An
-	// interrupt whose papers are stale is left for the next call. One whose request is changed with a deadline is put off: it stays
-	// pending until then, and is not among those that are returned.
+	// Expire gives pending interrupts whose deadline has passed the verdict Expired, at most limit of them, and returns them. If until is not
+	// zero, deadlines after it have not passed, whatever the store's clock says: it may have jumped since the caller looked at it. beside, if it is not nil,
+	// returns what is written with each interrupt; it gets the interrupt and its request, if there is one, and must not use the store. An
+	// interrupt whose papers are stale is left for the next call. One whose request is changed with a new deadline is put off: it stays
+	// pending until then, and is not returned.
 	Expire(ctx context.Context, until time.Time, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
@@ -98,7 +102,7 @@ type Runs interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// PutsOff reports whether what is written beside an expiry puts it off: it changes the request, and says when that is over.
+// PutsOff reports whether this, written with the expiry of an interrupt, puts the expiry off: it gives the request another deadline.
 func (b Beside) PutsOff(interrupt string) bool {
 	for _, p := range b.Papers {
 		if p.Kind == RequestPaper && p.ID == interrupt {
@@ -113,10 +117,10 @@ type Status string
 
 // The states of a run.
 const (
-	Ready      Status = "ready"      // has something to do, and nobody does it
+	Ready      Status = "ready"      // to be executed
 	Running    Status = "running"    // has an owner
-	Waiting    Status = "waiting"    // for people
-	Parked     Status = "parked"     // for somebody who knows whether an effect happened
+	Waiting    Status = "waiting"    // for people's decisions
+	Parked     Status = "parked"     // for an operator, after too many attempts; or for the end of an effect
 	Completed  Status = "completed"  // over
 	Failed     Status = "failed"     // over
 	Cancelled  Status = "cancelled"  // over, because somebody said so
@@ -140,16 +144,16 @@ type Run struct {
 	Generation int
 	Provider   string
 	Graph      string
-	// Ref is how the provider calls the run, Input what it began with, Outcome how it came to rest last. All three are sealed by the caller.
+	// Ref is the provider's own name of the run, Input what it began with, Outcome how it came to rest last. All three are sealed by the caller.
 	Ref, Input, Outcome []byte
-	// InputDigest tells apart starts with the same input from others.
+	// InputDigest is the same for repetitions of a start, and for nothing else.
 	InputDigest string
 	Status      Status
 	Fence       int64
 	// Owner and Until are set while it is running.
 	Owner string
 	Until time.Time
-	// Attempts counts how often it was released or taken over since it came to rest.
+	// Attempts counts how often it was released or taken over since it came to rest last.
 	Attempts         int
 	Created, Updated time.Time
 }
@@ -167,13 +171,13 @@ type NewRun struct {
 	Beside          Beside
 }
 
-// Lease is the right to write for a run. Only its fence counts: it is good until somebody else gets a higher one.
+// Lease is the right to write for a run. It holds until another owner gets a higher fence; that its time is over only lets others claim the run.
 type Lease struct {
 	Account, Run string
 	Fence        int64
 }
 
-// Claim says who wants to work.
+// Claim says who wants to own a run, and for how long without renewing.
 type Claim struct {
 	Owner string
 	Lease time.Duration
@@ -181,11 +185,11 @@ type Claim struct {
 	Account, Run string
 }
 
-// Release says how a run is given back undone.
+// Release says when a run may be tried again.
 type Release struct {
-	// Delay is how long nobody should try.
+	// Delay is how long it is not claimed.
 	Delay time.Duration
-	// Park leaves it until somebody calls Retry.
+	// Park leaves it until Retry is called.
 	Park bool
 }
 
@@ -209,9 +213,9 @@ type RunPlace struct {
 type Work struct {
 	Lease Lease
 	Run   Run
-	// Decided are the interrupts whose answers the provider may not have seen.
+	// Decided are the interrupts with a decision that was not applied yet. The provider may have seen it all the same, if its owner died after that.
 	Decided []Interrupt
-	// TakenOver says that another owner was at work on it.
+	// TakenOver says that the run had another owner, whose lease was over.
 	TakenOver bool
 }
 
@@ -230,7 +234,7 @@ type Rest struct {
 	Beside Beside
 }
 
-// Save is a change of a checkpoint that is made with something else, or not at all; see [Checkpoints].
+// Save is a change of a checkpoint that is made in the transaction of something else; see [Checkpoints].
 type Save struct {
 	Base  int64
 	Delta Delta
@@ -299,20 +303,20 @@ type Interrupt struct {
 	Applied  bool
 }
 
-// Decision is a person's word on one or several interrupts of a run.
+// Decision is what a person decides on one or several interrupts of a run.
 type Decision struct {
 	Account, Run string
-	// ResumeID is chosen by the caller, Actor is who it is, Body the digest of everything that they said.
+	// ResumeID is chosen by the caller, Actor is who decides, Body the digest of everything that the request said.
 	ResumeID, Actor, Body string
 	Via                   string
 	Answers               []Answer
-	// Claim, if given, is by whom the run is taken if the decision is accepted now. Account and Run in it are not looked at.
+	// Claim, if given, claims the run if the decision is accepted now and the run has no owner. Account and Run in it are ignored.
 	Claim *Claim
 	// Beside is written if the decision is accepted now.
 	Beside Beside
 }
 
-// Answer is the word on one interrupt.
+// Answer is the decision on one interrupt.
 type Answer struct {
 	Interrupt string
 	Verdict   Verdict
@@ -348,7 +352,7 @@ type Receipt struct {
 	Outcome []byte
 	// Replayed says that this decision was made before.
 	Replayed bool
-	// Work is the run, if it was taken with the decision.
+	// Work is the run, if it was claimed with the decision.
 	Work *Work
 }
 
@@ -358,7 +362,7 @@ type NewEffect struct {
 	Interrupt string
 	Number    int
 	Digest    string
-	// Key is what the target knows the effect by.
+	// Key is the idempotency key for the target of the effect.
 	Key string
 	// Allowed is set if nobody was asked because a policy allows it. Then Interrupt is an id that was never asked.
 	Allowed *Allowed
@@ -366,7 +370,7 @@ type NewEffect struct {
 	Beside Beside
 }
 
-// Allowed is the word of a policy.
+// Allowed is the decision of a policy that an effect needs nobody's approval.
 type Allowed struct {
 	Address, Kind string
 	Data          []byte // what would have been asked, sealed by the caller
@@ -406,6 +410,6 @@ type EffectEnd struct {
 	State   EffectState
 	Receipt []byte
 	Error   string
-	// Beside is written if this is the first word on how it ended.
+	// Beside is written if the effect had not ended before.
 	Beside Beside
 }

@@ -2,14 +2,14 @@ package store
 
 import "time"
 
-// Standing is what somebody looks at who wants to decide on what a run asks. It is advice: what holds when they have made up their mind is for the
-// transaction of the decision to say.
+// Standing is everything that is needed to prepare a decision on a run, read at one moment. It may be outdated when the decision is recorded: that
+// transaction checks everything again.
 type Standing struct {
 	// Run is without its input and its outcome.
 	Run Run
 	// Open are its pending interrupts, in the order in which they became visible.
 	Open []Interrupt
-	// Papers are the requests of the open interrupts, in the same order, and the run's own paper behind them, as far as there are any.
+	// Papers are the requests of the open interrupts, in the same order, and then the run's own paper, as far as there are any.
 	Papers []Paper
 	// At is the time of the store's clock.
 	At time.Time

@@ -9,10 +9,21 @@
 //	version, err = checkpoints.Save(ctx, key, checkpoint.Version, store.Delta{Put: changed, Delete: gone})
 //
 // The version is the only lock: a save that was prepared on an older version than the stored one changes nothing and
-// returns [ErrStale]. Of any number of callers that loaded the same version, one wins.
+// returns [ErrStale]. Of any number of callers that loaded the same version, one wins. What a part means is the business of the caller.
 //
-// What a part means is the business of the caller. Implementations are in store/memory, store/sqlite and store/postgres;
-// every one of them passes the suite in store/storetest.
+// A graph needs [Checkpoints] alone. An executor needs a [Store], which is all of these:
+//
+//	Checkpoints   the state of runs
+//	Runs          who owns a run, what it asks, what was decided, which effects were begun
+//	Events        what happened to runs, for those who follow them
+//	Inbox         the questions of an account
+//	Desk          papers: documents that are changed by revision, as requests, votes and notices are
+//	AuditLog      a chain of lines for each account, which never change
+//	Keeping       deletion, export, and changing keys
+//	Credentials   API keys and sessions
+//
+// Implementations are in store/memory, store/sqlite and store/postgres; store/redis puts a cache in front of another one. Each passes the suite in
+// store/storetest.
 package store
 
 import "context"

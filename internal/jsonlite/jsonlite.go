@@ -196,8 +196,8 @@ func (o *Object) Value(value []byte) { o.buf = append(o.buf, value...) }
 // IntValue writes the value of a member.
 func (o *Object) IntValue(value int64) { o.buf = strconv.AppendInt(o.buf, value, 10) }
 
-// ErrSyntax says that something is not JSON, or not of the form that was expected.
-var ErrSyntax = errors.New("not the JSON that was expected")
+// errSyntax says that something is not JSON, or not of the form that was expected.
+var errSyntax = errors.New("not the JSON that was expected")
 
 // Reader reads one record. The first error ends it; Err returns it.
 type Reader struct {
@@ -235,7 +235,7 @@ func (r *Reader) Err() error {
 // Fail makes the record one that cannot be read.
 func (r *Reader) Fail() {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w at byte %d", ErrSyntax, r.pos)
+		r.err = fmt.Errorf("%w at byte %d", errSyntax, r.pos)
 	}
 	r.pos = len(r.data)
 }

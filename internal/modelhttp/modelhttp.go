@@ -35,7 +35,7 @@ type Service struct{ URL, KeyVariable string }
 func (s Service) Find(baseURL, apiKey string) (base, key string, err error) {
 	key = strings.TrimSpace(apiKey)
 	if baseURL != "" {
-		return baseURL, key, CheckBaseURL(baseURL)
+		return baseURL, key, checkBaseURL(baseURL)
 	}
 	if key == "" {
 		key = strings.TrimSpace(os.Getenv(s.KeyVariable))
@@ -46,8 +46,8 @@ func (s Service) Find(baseURL, apiKey string) (base, key string, err error) {
 	return s.URL, key, nil
 }
 
-// CheckBaseURL says what is wrong with the address of a service. It never repeats it: it may hold a password.
-func CheckBaseURL(base string) error {
+// checkBaseURL says what is wrong with the address of a service. It never repeats it: it may hold a password.
+func checkBaseURL(base string) error {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil:

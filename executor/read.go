@@ -22,6 +22,8 @@ type QuestionView struct {
 	store.Asked // without what is sealed
 	Data        json.RawMessage
 	Answer      json.RawMessage
+	// Unreadable says that data or answer cannot be opened. Only lists have such questions.
+	Unreadable bool
 }
 
 // List returns runs of an account, the newest first.
@@ -62,9 +64,8 @@ func (e *Executor) Questions(ctx context.Context, account string, filter store.A
 	}
 	list := make([]QuestionView, len(asked))
 	for n, a := range asked {
-		if list[n], err = e.openQuestion(a); err != nil {
-			return nil, err
-		}
+		list[n], err = e.openQuestion(a)
+		list[n].Unreadable = err != nil
 	}
 	return list, nil
 }
@@ -94,12 +95,10 @@ func (e *Executor) Ready(ctx context.Context) error {
 
 func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {
 	q.Asked = a
+	q.Asked.Data, q.Interrupt.Answer = nil, nil
 	if q.Data, err = e.open(a.Account, store.SealedData, a.ID, a.Data); err != nil {
 		return q, err
 	}
-	if q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil {
-		return q, err
-	}
-	q.Asked.Data, q.Interrupt.Answer = nil, nil
-	return q, nil
+	q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer)
+	return q, err
 }

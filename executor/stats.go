@@ -20,6 +20,8 @@ type Stats struct {
 	// Unfinished counts those that could not be finished, Fenced the ones among them that somebody else took over, Parked those that were left
 	// for somebody to look at.
 	Unfinished, Fenced, Parked int64
+	// Unreadable counts how often a sealed value could not be opened.
+	Unreadable int64
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
 	// Delivered counts notices that were told, DeliveryFailed tries that failed; they come again.

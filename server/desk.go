@@ -83,6 +83,9 @@ func (s *Server) withLife(ctx context.Context, q executor.QuestionView) (api.Req
 	case err == nil:
 	case isNotFound(err):
 		return r, nil
+	case errors.Is(err, executor.ErrUnreadable): // or it would keep everybody from the rest of the list
+		r.Unreadable = true
+		return r, nil
 	default:
 		return r, explain(err)
 	}

@@ -41,6 +41,8 @@ type ToolCall struct {
 	Name string `json:"name"`
 	// Args is the text that the model wrote; it should be a JSON object and need not be.
 	Args string `json:"args"`
+	// CutOff says that the answer may have ended before the call did. It is not made: what looks like all of its arguments may be some.
+	CutOff bool `json:"cutOff,omitempty"`
 }
 
 // User is a message of the person or program that uses the agent.

@@ -35,6 +35,7 @@ func (s *stage) generate(ctx context.Context, number string, m Model, prepare fu
 			return reply{}, err
 		}
 		response.Message.repair()
+		response.markCutOff()
 		err = tidy(&response.Message)
 		answered = true
 		said := response.Message

@@ -36,7 +36,7 @@ type Message struct {
 
 // ToolCall is a model's wish to have a tool called.
 type ToolCall struct {
-	// ID is unique within the agent's turn and the same after every resume, whatever the model gave.
+	// ID is unique within the agent's conversation and the same after every resume, whatever the model gave.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Args is the text that the model wrote; it should be a JSON object and need not be.

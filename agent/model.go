@@ -85,6 +85,12 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
 }
 
+// plausible is what one call can have cost, whatever a service says: or it could make room where a limit is.
+func (u Usage) plausible() Usage {
+	const most = 1 << 40
+	return Usage{min(max(u.InputTokens, 0), most), min(max(u.OutputTokens, 0), most), min(max(u.CachedTokens, 0), most)}
+}
+
 // ModelError is a service's refusal to answer. The run can be resumed: the model is then asked again.
 type ModelError struct {
 	// Model is the name of the model that was asked, Status the HTTP status (0 if none said that it failed).

@@ -90,6 +90,7 @@ func copied(r *Response) *Response {
 		return nil
 	}
 	own := *r
+	own.Usage = r.Usage.plausible()
 	own.Message.ToolCalls = append([]ToolCall(nil), r.Message.ToolCalls...)
 	return &own
 }

@@ -19,6 +19,8 @@ type Stats struct {
 	// Unfinished counts those that could not be finished, Fenced the ones among them that another process took over, Parked the ones that were
 	// parked for an operator.
 	Unfinished, Fenced, Parked int64
+	// Unreadable counts how often a sealed value could not be opened.
+	Unreadable int64
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.

@@ -17,7 +17,7 @@ import (
 func requestOf(q executor.QuestionView) api.Request {
 	r := api.Request{
 		ID: q.ID, StateKey: q.StateKey, GraphID: q.Provider + ":" + q.Graph, Address: q.Address, Kind: q.Kind, Data: q.Data, Shown: q.Shown,
-		AnswerSchema: q.Schema, State: string(q.State), CreatedAt: q.Created,
+		AnswerSchema: q.Schema, State: string(q.State), CreatedAt: q.Created, Unreadable: q.Unreadable,
 	}
 	if !q.Deadline.IsZero() {
 		r.Deadline = &q.Deadline

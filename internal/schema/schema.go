@@ -115,7 +115,10 @@ func Fits(what string, text, data json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the schema of the %s cannot be used: %w", what, err)
 	}
-	if err := stored.Validate(data); err != nil {
+	if err = affordable(text, data); err == nil {
+		err = stored.Validate(data)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil

@@ -54,9 +54,6 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
 		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
 	}
-	if err := e.mayRemember(doc, r); err != nil {
-		return Grant{}, err
-	}
 	c := &filing{run: store.Run{Account: account, ID: question.Run, StateKey: question.StateKey, Provider: question.Provider, Graph: question.Graph}}
 	if c.dossier, err = e.dossierOf(ctx, account, question.Run); err != nil {
 		return Grant{}, err
@@ -83,22 +80,22 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
 
-// mayRemember refuses what one person cannot say for others: a grant needs whoever the request needs, and today.
-func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
+// mayRemember refuses what one person cannot say for others: a grant needs whoever the request needed, and whoever the rules ask for today.
+func (e *Executor) mayRemember(doc desk.Request, today policy.Decision, r Remember) error {
+	if today.Need != nil {
+		doc.Need = doc.Need.Merge(requirement(*today.Need))
+	}
 	people := 0
 	for _, g := range doc.Need.Groups {
 		people += max(1, g.Count)
 	}
 	switch {
 	case people > 1:
-		return fmt.Errorf("%w: it needs %d people each time", ErrInvalid, people)
+		return fmt.Errorf("it needs %d people each time", people)
 	case !r.Auth.AtLeast(doc.Need.MinAuth):
-		return fmt.Errorf("%w: %w", ErrInvalid, desk.ErrWeakAuth)
+		return desk.ErrWeakAuth
 	}
-	if err := e.MayDecide(doc, r.By); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return nil
+	return e.MayDecide(doc, r.By)
 }
 
 // narrowest makes the grant, from the arguments as they were approved.
@@ -116,6 +113,9 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 		return grant.Grant{}, err
 	}
 	j, err := e.judge(ctx, c, address, asked.Action, args)
+	if err == nil {
+		err = e.mayRemember(doc, j.Decision, r)
+	}
 	if err != nil {
 		return grant.Grant{}, err
 	}

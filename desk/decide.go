@@ -167,6 +167,9 @@ func (d *draft) needFor(edit Edit) (Requirement, error) {
 			need = need.Merge(*ruling.Need)
 		}
 	}
+	if over := d.r.Created.Add(time.Duration(need.limit())); need.limit() > 0 && !d.now.Before(over) {
+		return need, d.refuse(ErrDenied, "the time that the rules give it was over at "+stamp(over))
+	}
 	for _, field := range edit.Fields {
 		if !covered(field, need.Editable) {
 			return need, d.refuse(ErrEdit, fmt.Sprintf("%q cannot be changed", field))

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// The rules give other arguments an hour, and the request has been open for two: whoever edits was told in no time of the request's own that it
-// is over, and decided after the deadline that the edit itself has set.
+// The rules give other arguments an hour, and the request has been open for two. Whoever edited it so decided after the deadline that the edit itself
+// had set.
 func TestAttack_I10_AnEditIsNotApprovedAfterTheDeadlineThatItBrings(t *testing.T) {
 	ask := action()
 	ask.Need.Exclude = nil
@@ -20,7 +20,7 @@ func TestAttack_I10_AnEditIsNotApprovedAfterTheDeadlineThatItBrings(t *testing.T
 		return desk.Ruling{Need: &need}, nil
 	}
 	w.at(2 * time.Hour)
-	w.refused("expired", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
+	w.refused("denied", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
 	w.do(desk.Approve{From: w.by("ann")}) // what was asked has more time
 	w.ended(desk.Approved, "ann")
 }

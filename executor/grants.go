@@ -71,7 +71,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	line := audit.GrantMade{Grant: g.ID, Scope: c.digest(string(scope)), Until: audit.At(g.NotAfter), Uses: int64(g.MaxUses)}
-	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person}, c.place(), line); err != nil {
+	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person, Auth: string(r.Auth), MFA: r.Auth.AtLeast(desk.AuthMFA)}, c.place(), line); err != nil {
 		return Grant{}, err
 	}
 	if err := e.keepGrant(c, &g); err != nil {
@@ -208,8 +208,8 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 }
 
 // granted lifts an ask if a grant stands for the yes. The use is filed with whatever else the action brings, and counted before anything is
-// done: after a crash in between it is counted without having happened, which is the safe mistake.
-func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+// done: after a crash in between it is counted without having happened, which is the safe mistake. digest is that of the action.
+func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
@@ -223,11 +223,9 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 			continue // why not is for those who look at the grant
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
-		digest, err := in.Digest()
-		if err != nil {
-			return decision, err
+		line := audit.GrantUsed{
+			Grant: g.ID, Action: audit.Action{Name: clip(in.Tool), Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
 		}
-		line := audit.GrantUsed{Grant: g.ID, Action: audit.Action{Name: in.Tool, Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID}}
 		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
 			return decision, err
 		}

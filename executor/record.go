@@ -2,11 +2,13 @@ package executor
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -104,15 +106,17 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	case desk.WasReleased:
 		return audit.Released{}
 	case desk.WasDelegated:
-		return audit.Delegated{To: event.Detail["to"]}
+		return audit.Delegated{To: event.Detail["to"], Reason: c.digest(event.Detail["reason"])}
 	case desk.WasSnoozed:
 		return audit.Snoozed{Until: audit.At(doc.Snoozed)}
 	case desk.WasComment, desk.WasReplied:
-		return audit.Commented{Text: c.digest(event.Text)}
+		return audit.Commented{Text: c.digest(written(doc, event))}
 	case desk.WasEscalated, desk.WasWidened:
-		return audit.Escalated{To: strings.Fields(event.Detail["to"]), Step: event.Text}
+		return audit.Escalated{To: strings.FieldsFunc(event.Detail["to"], isNewline), Step: event.Text, Reason: c.digest(event.Detail["reason"])}
 	case desk.WasQuestion:
-		return c.word(change, event, audit.AskBack)
+		word := c.word(change, event, audit.AskBack)
+		word.Reason = c.digest(written(doc, event))
+		return word
 	case desk.WasEdited:
 		word := c.word(change, event, audit.ApproveWithEdits)
 		word.Edited = c.digest(event.Detail["args"])
@@ -123,6 +127,21 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 		return c.ending(change, event)
 	}
 	return audit.Changed{What: string(event.What), Deadline: audit.At(doc.Deadline)}
+}
+
+func isNewline(r rune) bool { return r == '\n' }
+
+// written is what somebody wrote: the request has it, and not the event.
+func written(doc desk.Request, event desk.Event) string {
+	if event.What == desk.WasComment {
+		return doc.Comments[len(doc.Comments)-1].Text
+	}
+	number, _ := strconv.Atoi(event.Detail["question"]) // from 1; the desk wrote it
+	asked := doc.Questions[number-1]
+	if event.What == desk.WasReplied {
+		return asked.Answer.Text
+	}
+	return asked.Text
 }
 
 func verbOf(verb string) audit.Verb {
@@ -148,6 +167,10 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 		if vote.Verb == desk.VerbApprove {
 			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
 		}
+		if verb == audit.Respond && vote.By == event.By {
+			answer, _ := strictjson.Canonical(vote.Value) // the desk took it, so it is JSON
+			decided.Answer = c.digest(string(answer))
+		}
 	}
 	if len(doc.Deliveries) > 0 {
 		decided.Timing.Delivered = audit.At(doc.Deliveries[0].At)
@@ -167,7 +190,7 @@ func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	case desk.Lapsed:
 		return audit.Expired{Deadline: audit.At(change.Request.Deadline), Why: change.Final.Reason}
 	case desk.Dropped:
-		return audit.Withdrawn{}
+		return audit.Withdrawn{Why: change.Final.Reason}
 	case desk.Escaped:
 		return audit.Decided{Verb: audit.Escape, Settles: true, ResumeID: c.resume, Reason: c.digest(change.Final.Reason)}
 	}

@@ -74,9 +74,13 @@ func (d *draft) vote(v Vote, text string) error {
 	if err := d.room(len(d.r.Votes)); err != nil {
 		return err
 	}
+	groups, err := d.groupsOf(v.By)
+	if err != nil {
+		return err
+	}
 	d.r.Votes = append(d.r.Votes, v)
 	d.log(WasVoted, text, map[string]string{
-		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.r.Digest(),
+		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.r.Digest(), "groups": strings.Join(groups, "\n"),
 	})
 	if err := d.progress(); err != nil {
 		return err

@@ -41,7 +41,7 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 			return err
 		}
 		for _, run := range old {
-			if err := e.forget(ctx, run); err != nil {
+			if err := e.forget(ctx, run, byRetention); err != nil {
 				first, left = cmp.Or(first, err), left+1
 			}
 		}
@@ -60,8 +60,15 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays.
-func (e *Executor) forget(ctx context.Context, run store.Run) error {
+// Why a run is forgotten, as the log says it.
+const (
+	byRetention = "retention" // it was kept long enough
+	byErasure   = "erasure"   // somebody wants the account gone
+)
+
+// forget deletes a run, first where its provider keeps it. A provider that this process does not have may know more; then it stays. The log says so just
+// before: whoever dies in between says it once more.
+func (e *Executor) forget(ctx context.Context, run store.Run, why string) error {
 	p, err := e.providerOf(run)
 	if err != nil {
 		return err
@@ -72,6 +79,13 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	}
 	if err := p.Delete(ctx, named); err != nil {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
+	}
+	c := &filing{run: run}
+	if err := c.line(theSystem, audit.Place{Run: run.ID}, audit.Erased{Payloads: []string{run.ID}, Order: why}); err != nil {
+		return err
+	}
+	if err := e.store.Amend(ctx, run.Account, c.Beside); err != nil {
+		return err
 	}
 	err = e.store.Forget(ctx, run.Account, run.ID)
 	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // not before: somebody may have looked at it in between
@@ -132,7 +146,7 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	return e.forget(ctx, history.Run)
+	return e.forget(ctx, history.Run, byErasure)
 }
 
 // erasePapers leaves nothing of the papers of a kind but their ids, which say nothing. That a grant ends by it is for the log to say.

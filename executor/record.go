@@ -86,8 +86,17 @@ func (c *filing) record(change desk.Change) error {
 		if err := c.line(actorOf(event), place, body); err != nil {
 			return err
 		}
+		if event.What == desk.WasDelivered && event.Detail["deadline"] != "" { // which counts from there
+			if err := c.line(actorOf(event), place, changed(change, event)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+func changed(change desk.Change, event desk.Event) audit.Changed {
+	return audit.Changed{What: string(event.What), Deadline: audit.At(change.Request.Deadline)}
 }
 
 // body is what is recorded of an event; nil for what another line of the same change says.
@@ -101,6 +110,8 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 		}
 	case desk.WasViewed:
 		return audit.Viewed{Shown: audit.Shown{Surface: event.Via, Rendered: c.digest(doc.Digest()), At: audit.At(event.At)}}
+	case desk.WasDelivered:
+		return audit.Delivered{Surface: event.Detail["target"], State: audit.Posted}
 	case desk.WasClaimed:
 		return audit.Claimed{}
 	case desk.WasReleased:
@@ -126,7 +137,7 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	case desk.WasDecided:
 		return c.ending(change, event)
 	}
-	return audit.Changed{What: string(event.What), Deadline: audit.At(doc.Deadline)}
+	return changed(change, event)
 }
 
 func isNewline(r rune) bool { return r == '\n' }
@@ -160,7 +171,7 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 	decided := audit.Decided{
 		Verb: verb, Settles: change.Final != nil && event.What == desk.WasVoted, Action: c.action(doc), ResumeID: c.resume,
 		Shown:  audit.Shown{Surface: event.Via, Rendered: c.digest(event.Detail["shown"])},
-		Quorum: audit.Quorum{Need: needs(doc.Need)}, Ruling: rulingOf(doc), Reason: c.digest(event.Detail["reason"]),
+		Groups: strings.FieldsFunc(event.Detail["groups"], isNewline), Quorum: audit.Quorum{Need: needs(doc.Need)}, Ruling: rulingOf(doc), Reason: c.digest(event.Detail["reason"]),
 		Timing: audit.Timing{Created: audit.At(doc.Created), Decided: audit.At(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.At(doc.Deadline)},
 	}
 	for _, vote := range doc.Votes {

@@ -3,9 +3,11 @@ package executor_test
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -106,6 +108,9 @@ func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) 
 		t.Errorf("who was let in: %+v", let)
 	}
 	mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+	if words := recorded[audit.Decided](t, s); len(words) != 1 || !slices.Equal(words[0].Groups, []string{"dba or owners"}) {
+		t.Errorf("for whom bob spoke: %+v", words)
+	}
 	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", Auth: desk.AuthMFA, TTL: time.Hour, MaxUses: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -117,4 +122,26 @@ func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) 
 	if begun[1].Ruling.Digest != e.Rules().Digest() {
 		t.Errorf("by which policy nobody was asked: %+v", begun[1].Ruling)
 	}
+}
+
+// A digest whose payload is gone was erased by order, or somebody made it disappear. Only the log could tell, and did not.
+func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Retention, c.Timeout = 6*time.Hour, 24*time.Hour, -1 })
+		startSpy(t, e, "over")
+		over := known(t, s, "over").Run.ID
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(48 * time.Hour)
+		startSpy(t, e, "open")
+		open := known(t, s, "open").Run.ID
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		want := []audit.Erased{{Payloads: []string{over}, Order: "retention"}, {Payloads: []string{open}, Order: "erasure"}}
+		if got := recorded[audit.Erased](t, s); !reflect.DeepEqual(got, want) {
+			t.Errorf("the log says %+v, want %+v", got, want)
+		}
+	})
 }

@@ -96,6 +96,9 @@ type actInput struct {
 func (in *actInput) from(ctx context.Context, act string) desk.From {
 	me := who(ctx)
 	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
+	if !me.Has(Approver) || act == "reply" { // whoever replies does so for the run
+		from.Actor.Kind = desk.Agent
+	}
 	if in.Once != "" {
 		body, _ := json.Marshal(in.Body) // was decoded from JSON
 		from.Once = desk.Once{Key: in.Once, Digest: ident.Derive("act", act, string(body))}
@@ -134,11 +137,7 @@ func (s *Server) registerDesk() {
 	for _, a := range acts {
 		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
 		huma.Register(s.api, op, func(ctx context.Context, in *actInput) (*requestOutput, error) {
-			from := in.from(ctx, a.name)
-			if a.name == "reply" {
-				from.Actor.Kind = desk.Agent
-			}
-			return s.act(ctx, in.ID, a.act(from, in.Body))
+			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
 	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", Approver)

@@ -257,7 +257,7 @@ func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 		}
 		err = p.print(list, func(w io.Writer) {
 			for _, f := range list {
-				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, f.Text)
+				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(w, "what the log says, what runs know and what was done agree")

@@ -19,6 +19,7 @@ func (c *helpCommand) Run(p *program) error {
 		return err
 	}
 	if at.Error != nil {
+		p.command = "" // the help of help would not help
 		return &usageError{at.Error}
 	}
 	return at.PrintUsage(false)

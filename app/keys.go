@@ -106,7 +106,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 				case "expired":
 					state += " " + ago(*r.ExpiresAt)
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
 			}
 		})
 	})

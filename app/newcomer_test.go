@@ -22,7 +22,10 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	}{
 		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
 		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
-		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name"},
+		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name\nTry: fermata inbox --all --list\n"},
+		"a run in its place":     {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
+		"no such run":            {[]string{"watch", "article-teh"}, exitNotFound, "Try: fermata runs\n"},
+		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
 		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
 		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
 		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
@@ -72,6 +75,47 @@ func TestNewcomer_WhoseRunIsUnderWay(t *testing.T) {
 	got := explain(fmt.Errorf("%w: %q", client.ErrPending, "article-7"))
 	if got.Exit != exitUnderWay || got.Detail != `it is recorded, and under way: "article-7"; fermata watch shows what becomes of it` {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestNewcomer_WithoutAServer(t *testing.T) {
+	exit, _, errOut := call(t, "runs", "--token", "x", "--url", "http://127.0.0.1:1")
+	if exit != exitUnavailable || !strings.Contains(errOut, "--url or FERMATA_URL says where it is") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+func TestNewcomer_WhoAsksForHelpWithNothing(t *testing.T) {
+	if exit, _, errOut := call(t, "help", "stroe"); exit != exitUsage || !strings.HasSuffix(errOut, "Try: fermata help\n") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Nobody asked, so there is nothing to answer. That is no mistake in the command line.
+func TestReply_ToNoQuestion(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["drop-users"].ID
+	if exit, _, errOut := call("reply", id, "yes"); exit != exitConflict || !strings.Contains(errOut, "no question waits for an answer: "+id) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// What an agent elsewhere calls its run and its question stands in lists. It could end a line and write one of its own, or turn one around.
+func TestLists_HaveALineForEach(t *testing.T) {
+	call := demo(t, t.TempDir())
+	const forged = "a\nint_1  payroll"
+	asks := `{"kind":"refund\u202etnuocca","data":{"text":"x"}}`
+	exit, out, errOut := call("run", "external:request", asks, "--key", forged)
+	if exit != exitOK {
+		t.Fatal(errOut)
+	}
+	lists := out
+	for _, args := range [][]string{{"inbox"}, {"runs"}} {
+		_, out, _ := call(args...)
+		lists += out
+	}
+	if strings.Contains(lists, forged) || strings.Contains(lists, "\u202e") || strings.Count(lists, "a int_1  payroll") != 3 {
+		t.Errorf("%s", lists)
 	}
 }
 
@@ -127,6 +171,17 @@ func TestStore_InAFolderThatIsNotThere(t *testing.T) {
 		{"key", "make", filepath.Join(folder, "fermata.key")},
 	} {
 		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
+// A store that is not there was told of as a key file that is missing, and somebody who has lost a key is in for a bad night.
+func TestStore_ThatIsNotThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	for _, args := range [][]string{{"store", "retry", "acme", "x"}, {"check"}, {"store", "size"}, {"key", "rotate"}, {"keys", "list", "acme"}} {
+		exit, _, errOut := call(t, append(args, "--store", "sqlite:"+path)...)
+		if exit != exitNotFound || !strings.Contains(errOut, "there is no store "+path+": --store or --config names another one, fermata migrate makes this one") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}

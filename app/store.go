@@ -70,7 +70,7 @@ func (k keeping) open(ctx context.Context, mustExist bool) (openStore, error) {
 	}
 	if path, ok := k.sqlite(); ok {
 		if mustExist && k.isNew() {
-			return nil, fmt.Errorf("%w %s", errNoStore, path)
+			return nil, k.missing()
 		}
 		return k.behindRedis(sqlite.Open(path))
 	}
@@ -170,6 +170,12 @@ func (k keeping) isNew() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// missing says that there is no store, and what to do about it.
+func (k keeping) missing() error {
+	path, _ := k.sqlite()
+	return fmt.Errorf("%w %s: --store or --config names another one, fermata migrate makes this one", errNoStore, path)
+}
+
 // providers are those that this program has.
 func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	own, err := inproc.New(p.graphs...)
@@ -202,6 +208,9 @@ func (p place) open(ctx context.Context, of *program) (*opened, error) {
 	}
 	if err := k.ready(ctx); err != nil {
 		return nil, err
+	}
+	if k.isNew() { // before somebody looks for its key
+		return nil, k.missing()
 	}
 	file, path, err := k.openBox(false)
 	if err != nil {

@@ -197,6 +197,9 @@ func (p *program) fail(err error) int {
 	if f.Exit == exitUsage && f.Code == "usage" {
 		fmt.Fprintln(p.err, strings.TrimSpace("Try: fermata help "+p.command))
 	}
+	if f.Status == http.StatusUnauthorized {
+		fmt.Fprintln(p.err, "The key in FERMATA_TOKEN, or behind --token, is not good here; fermata keys create makes one, and each start of fermata demo a new one.")
+	}
 	if list := lists[p.command]; list != "" && f.Status == http.StatusNotFound {
 		fmt.Fprintln(p.err, "Try: fermata", list)
 	}

@@ -53,7 +53,7 @@ func describeCommands(at *kong.Node) {
 
 // details are those texts, by command. What is indented is shown as it is.
 var details = map[string]string{
-	"demo": `Everything is kept in --data, and is there again on the next start. With --json there is one line on standard output when it is ready:
+	"demo": `Everything is kept in --data, and is there again on the next start; but each start makes a new key, and the one before counts no longer. With --json there is one line on standard output when it is ready:
 {"url":…,"token":…,"account":…}.
 
 Examples:

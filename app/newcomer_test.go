@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +83,20 @@ func TestNewcomer_WhoseRunIsUnderWay(t *testing.T) {
 func TestNewcomer_WithoutAServer(t *testing.T) {
 	exit, _, errOut := call(t, "runs", "--token", "x", "--url", "http://127.0.0.1:1")
 	if exit != exitUnavailable || !strings.Contains(errOut, "--url or FERMATA_URL says where it is") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Whoever starts the demo again has an old key in the other terminal.
+func TestNewcomer_WithAnOldKey(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"status":401,"code":"unauthenticated","detail":"send a valid token"}`))
+	}))
+	defer server.Close()
+	exit, _, errOut := call(t, "runs", "--url", server.URL, "--token", "fermata_old")
+	if exit != exitRefused || !strings.Contains(errOut, "each start of fermata demo a new one") {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }

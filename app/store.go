@@ -130,7 +130,7 @@ func (k keeping) keyFile() (string, error) {
 	if path, ok := k.sqlite(); ok {
 		return path + ".key", nil
 	}
-	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key")
+	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key; fermata key make makes one")
 }
 
 // openBox opens the key file. It is made on the first start only, together with the store: a key that is lost cannot be made anew.
@@ -188,7 +188,7 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	}
 	elsewhere, err := external.New(external.Config{Allow: c.Webhooks.Allow, Secrets: func(context.Context, string) ([]string, error) { return secrets, nil }})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("webhooks.allow: %w", err)
 	}
 	return append([]provider.Provider{own, elsewhere}, p.others...), nil
 }

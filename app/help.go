@@ -238,11 +238,11 @@ Example:
 
 	"audit prove": `Example:
 
-  fermata audit prove int_… --account acme > proof.json`,
+  fermata audit prove int_… --account acme --pub audit.pub > proof.json`,
 
 	"audit check": `Example:
 
-  fermata audit check proof.json`,
+  fermata audit check proof.json --pub audit.pub`,
 
 	"audit export": `Example:
 

@@ -169,9 +169,12 @@ Examples:
   fermata keys create acme bot agent --store sqlite:fermata.db
   fermata keys create acme ann approver --for 720h`,
 
-	"keys list": `Example:
+	"keys list": `fermata keys revoke ends a session as it ends a key.
 
-  fermata keys list acme --json`,
+Examples:
+
+  fermata keys list acme --json
+  fermata keys list acme --sessions`,
 
 	"keys revoke": `Example:
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,8 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // What somebody meets who does not know the program yet.
@@ -175,6 +179,35 @@ func TestKeys_OfTheStore(t *testing.T) {
 	}
 	if exit, out, _ := call(t, "keys", "revoke", "acme", made.ID, "--store", at, "--json"); exit != exitOK || out != `{"id":"`+made.ID+`","account":"acme","state":"revoked"}`+"\n" {
 		t.Errorf("%d %s", exit, out)
+	}
+}
+
+// How to end a session stood in docs/auth.md, and nothing said what it is called.
+func TestKeys_SessionsCanBeFoundAndEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	at := "sqlite:" + path
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.AddCredential(t.Context(), store.Credential{ID: "session_1", Account: "acme", Name: "ann", Role: "approver", Hash: make([]byte, 32), Expires: time.Now().Add(time.Hour)})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Contains(out, "session_1") {
+		t.Errorf("it is no key:\n%s", out)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "session_1  ann   approver") {
+		t.Errorf("%s", out)
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "session_1", "--store", at); exit != exitOK {
+		t.Error(errOut)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "revoked") {
+		t.Errorf("%s", out)
 	}
 }
 

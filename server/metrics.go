@@ -28,7 +28,7 @@ type metrics struct {
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
 	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs"}
-	errorNames = []string{"panic", "authentication", "overview", "sessions"}
+	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 
 func newMetrics(working *gate) *metrics {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
@@ -19,8 +20,17 @@ import (
 type publisher struct {
 	mu    sync.Mutex
 	world *providertest.World
-	heard map[string]bool
+	heard map[string]*hearing
 }
+
+// hearing is what becomes of a message.
+type hearing struct {
+	over   chan struct{}
+	failed bool
+}
+
+// patience is how long somebody who hears a message again waits for what the first time comes to. Whoever called then may have hung up, and it fails.
+const patience = 2 * time.Second
 
 func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var message received
@@ -28,20 +38,40 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	id := request.Header.Get("webhook-id")
-	p.mu.Lock()
-	world, known := p.world, p.heard[id]
-	p.heard[id] = true
-	p.mu.Unlock()
-	if known || message.Type != "request.answered" {
+	if message.Type != "request.answered" {
 		return
 	}
+	world, mine, before := p.begin(request.Header.Get("webhook-id"))
+	for before != nil {
+		select {
+		case <-before.over:
+			if !before.failed {
+				return
+			}
+			world, mine, before = p.begin(request.Header.Get("webhook-id"))
+		case <-time.After(patience): // it is at it
+			return
+		}
+	}
+	defer close(mine.over)
 	if err := world.Work(request.Context(), "publish"); err != nil {
+		mine.failed = true
 		p.mu.Lock()
-		delete(p.heard, id)
+		delete(p.heard, request.Header.Get("webhook-id"))
 		p.mu.Unlock()
 		w.WriteHeader(http.StatusInternalServerError)
 	}
+}
+
+// begin returns what became of a message before, or what becomes of it now.
+func (p *publisher) begin(id string) (world *providertest.World, mine, before *hearing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before = p.heard[id]; before == nil {
+		mine = &hearing{over: make(chan struct{})}
+		p.heard[id] = mine
+	}
+	return p.world, mine, before
 }
 
 // in says which world it publishes in. Another world has never heard of anything.
@@ -49,7 +79,7 @@ func (p *publisher) in(world *providertest.World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.world != world {
-		p.world, p.heard = world, make(map[string]bool)
+		p.world, p.heard = world, make(map[string]*hearing)
 	}
 }
 

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 )
 
 type rememberCommand struct {
 	actFlags
-	For   time.Duration     `required:"" help:"For how long; the policy may allow less."`
+	For   desk.Duration     `required:"" help:"For how long, as 8h or 30d; the policy may allow less." placeholder:"DURATION"`
 	Uses  int               `required:"" help:"How often it can be used."`
 	Relax map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
 }
 
 // Run has a yes remembered.
 func (c *rememberCommand) Run(ctx context.Context, p *program) error {
-	terms := api.Remember{Seconds: int64(c.For.Seconds()), Uses: c.Uses}
+	terms := api.Remember{Seconds: int64(time.Duration(c.For).Seconds()), Uses: c.Uses}
 	if terms.Seconds < 1 || terms.Uses < 1 {
 		return usage("--for and --uses: at least a second, and once")
 	}

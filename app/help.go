@@ -167,7 +167,7 @@ Examples:
 Examples:
 
   fermata keys create acme bot agent --store sqlite:fermata.db
-  fermata keys create acme ann approver --for 720h`,
+  fermata keys create acme ann approver --for 30d`,
 
 	"keys list": `fermata keys revoke ends a session as it ends a key.
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
 )
@@ -22,7 +23,7 @@ type keysCreate struct {
 	Account string        `arg:"" help:"Whose runs it reaches."`
 	Name    string        `arg:"" help:"Who uses it, as it stands in records."`
 	Role    string        `arg:"" enum:"agent,approver,auditor,admin" help:"agent, approver, auditor or admin."`
-	For     time.Duration `help:"How long it is good; for ever by default." placeholder:"DURATION"`
+	For     desk.Duration `help:"How long it is good, as 8h or 90d; for ever by default." placeholder:"DURATION"`
 }
 
 // keyRow is an API key for programs.
@@ -63,7 +64,7 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 			return usage("--for %s is over already", c.For)
 		}
 		if c.For > 0 {
-			expires = time.Now().Add(c.For)
+			expires = time.Now().Add(time.Duration(c.For))
 		}
 		key, kept, err := server.NewKey(c.Account, c.Name, server.Role(c.Role), expires)
 		if err != nil {

@@ -169,6 +169,11 @@ func TestKeys_OfTheStore(t *testing.T) {
 	if exit, out, errOut := call(t, "keys", "create", "acme", "bot", "agent", "--for=-1h", "--store", at); exit != exitUsage || out != "" {
 		t.Errorf("a key that is over before it begins, and was good for ever: %d %s%s", exit, out, errOut)
 	}
+	for text, want := range map[string]int{"90d": exitOK, "8h": exitOK, "90": exitUsage} { // as in every other place
+		if exit, _, errOut := call(t, "keys", "create", "acme", "ann", "approver", "--for", text, "--store", at); exit != want || exit == exitUsage && !strings.Contains(errOut, "30m, 24h or 2d") {
+			t.Errorf("--for %s: %d %s", text, exit, errOut)
+		}
+	}
 	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `there is no key "x" of acme`) {
 		t.Errorf("%d %s", exit, errOut)
 	}

@@ -116,7 +116,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 		e.handBack(settle, work, end.sealed(), err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold what the run works on, so only its kind is told.
-	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
+	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
 	return nil
 }
 

@@ -31,16 +31,16 @@ type argsError struct {
 func (e *argsError) Error() string { return fmt.Sprintf("tool: arguments of %s: %v", e.tool, e.err) }
 func (e *argsError) Unwrap() error { return e.err }
 
-// ungatedError says that a person was asked about a call, and that the program no longer asks: the call is not made, whatever the
-// answer was.
-type ungatedError struct{ tool string }
+// UngatedError says that a person was asked about a call, and that the program no longer asks: the call is not made, whatever the
+// answer was. Resume with a program that asks; the answer is kept.
+type UngatedError struct{ Tool string }
 
-func (e *ungatedError) Error() string {
-	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks: resume with one that does", e.tool)
+func (e *UngatedError) Error() string {
+	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks: resume with one that does", e.Tool)
 }
 
 // OfTheRun keeps it from being told to the model.
-func (e *ungatedError) OfTheRun() {}
+func (e *UngatedError) OfTheRun() {}
 
 // declinedError says that a person did not want to answer.
 type declinedError struct{ by, reason string }

@@ -204,7 +204,7 @@ func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error
 		return t.approved(ctx, args)
 	}
 	if scope := visit.From(ctx); scope != nil && scope.AskedBelow(string(segmentGate)+":") {
-		return Result{}, &ungatedError{t.name}
+		return Result{}, &UngatedError{t.name}
 	}
 	return t.run(ctx, args)
 }

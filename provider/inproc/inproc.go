@@ -196,7 +196,7 @@ func retryable(err error) bool {
 func lacking(err error) bool {
 	_, place := errors.AsType[*graph.ChangedError](err)
 	_, call := errors.AsType[*agent.ChangedError](err)
-	_, gate := errors.AsType[*tool.UngatedError](err)
+	_, gate := errors.AsType[*tool.ChangedError](err)
 	return place || call || gate || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrForeign)
 }
 

@@ -15,11 +15,18 @@ var InterruptAndRerun error = &visit.Rerun{}
 func NewInterruptAndRerunErr(extra any) error { return &visit.Rerun{Extra: extra} }
 
 // WrapInterruptAndRerunIfNeeded gives a legacy interrupt the address of the part that returned it, one segment below ctx,
-// so that it can be answered on its own. Any other error, nil included, comes back as it is.
+// so that it can be answered on its own. Any other error, nil included, comes back as it is; so do those that it is joined with.
 func WrapInterruptAndRerunIfNeeded(ctx context.Context, segment Segment, err error) error {
 	rerun, ok := errors.AsType[*visit.Rerun](err)
 	if !ok {
 		return err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var parts []error
+		for _, part := range joined.Unwrap() {
+			parts = append(parts, WrapInterruptAndRerunIfNeeded(ctx, segment, part))
+		}
+		return errors.Join(parts...)
 	}
 	return Interrupt(withSegment(ctx, segment), rerun.Extra)
 }

@@ -214,3 +214,41 @@ func TestI5_AnAgentThatFailedWithItsAnswerIsNotPassedByWhenItIsGone(t *testing.T
 		c.want(t, nil)
 	})
 }
+
+// The arguments that a person decided on do not fit the tool any more. Neither a yes nor a no is passed by: the program that asked goes on with it.
+func TestI2_ATool_ThatNoLongerTakesWhatWasDecidedOn(t *testing.T) {
+	type more struct {
+		To    string `json:"to"`
+		Class string `json:"class"`
+	}
+	clerk := func(c *counter, list ...*tool.Tool) agent.Agent {
+		return chat(c, "clerk", list, script.Calls(call("book", "Paris")), script.Say("Done."))
+	}
+	strict := func(c *counter) *tool.Tool {
+		return tool.New("book", "Books a ticket.", func(_ context.Context, in more) (string, error) { c.add("book " + in.To); return "booked", nil })
+	}
+	for name, test := range map[string]struct {
+		word   any
+		booked int
+	}{"a yes": {yes, 1}, "a no": {no, 0}} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, p *program) {
+				var c counter
+				p.build = func() agent.Agent { return clerk(&c, tool.Approve(booking(&c))) }
+				ic := one(t, p.query("go").waits(t))
+
+				p.build, p.now = func() agent.Agent { return clerk(&c, tool.Approve(strict(&c))) }, nil
+				changed := p.answer(ic, test.word)
+				if _, ok := errors.AsType[*tool.ChangedError](changed.err); !ok || c.of("model clerk") != 1 {
+					t.Fatalf("the change should be noticed, but: %q", changed.log())
+				}
+
+				p.build, p.now = func() agent.Agent { return clerk(&c, tool.Approve(booking(&c))) }, nil
+				p.resume().finished(t)
+				if c.of("model clerk") != 2 || c.of("book Paris") != test.booked {
+					t.Errorf("this happened: %v", c.n)
+				}
+			})
+		})
+	}
+}

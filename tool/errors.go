@@ -31,16 +31,16 @@ type argsError struct {
 func (e *argsError) Error() string { return fmt.Sprintf("tool: arguments of %s: %v", e.tool, e.err) }
 func (e *argsError) Unwrap() error { return e.err }
 
-// ungatedError says that a person was asked about a call, and that the program no longer asks: the call is not made, whatever the
-// answer was.
-type ungatedError struct{ tool string }
+// ChangedError says that a person was asked about a call, and that the program no longer asks, or no longer takes what the person saw: the
+// call is not made, whatever the answer was. Resume with a program that does; the answer is kept.
+type ChangedError struct{ Tool string }
 
-func (e *ungatedError) Error() string {
-	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks: resume with one that does", e.tool)
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks, or takes other arguments: resume with one as it was", e.Tool)
 }
 
 // OfTheRun keeps it from being told to the model.
-func (e *ungatedError) OfTheRun() {}
+func (e *ChangedError) OfTheRun() {}
 
 // declinedError says that a person did not want to answer.
 type declinedError struct{ by, reason string }

@@ -192,6 +192,9 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (Result, error) {
 
 func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error) {
 	if err := t.check(args); err != nil {
+		if decided(ctx) { // they did fit when the person was asked
+			return Result{}, &ChangedError{t.name}
+		}
 		return Result{}, err
 	}
 	for _, complete := range t.complete {
@@ -203,10 +206,16 @@ func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error
 	if t.gate != nil {
 		return t.approved(ctx, args)
 	}
-	if scope := visit.From(ctx); scope != nil && scope.AskedBelow(string(segmentGate)+":") {
-		return Result{}, &ungatedError{t.name}
+	if decided(ctx) {
+		return Result{}, &ChangedError{t.name}
 	}
 	return t.run(ctx, args)
+}
+
+// decided reports whether a person was asked about this call before.
+func decided(ctx context.Context) bool {
+	scope := visit.From(ctx)
+	return scope != nil && scope.AskedBelow(string(segmentGate)+":")
 }
 
 // run calls the tool. What the tool has to tell the model is a result here already, so that an effect's receipt holds it.

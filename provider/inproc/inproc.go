@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/tool"
 )
 
 // Name is the word before the colon of a graph id.
@@ -188,16 +189,21 @@ func retryable(err error) bool {
 			return true
 		}
 	}
-	return false
+	return lacking(err)
+}
+
+// lacking reports whether the program is not one for the run: another replica may have the one, or whoever deploys brings it back.
+func lacking(err error) bool {
+	_, place := errors.AsType[*graph.ChangedError](err)
+	_, call := errors.AsType[*agent.ChangedError](err)
+	_, gate := errors.AsType[*tool.ChangedError](err)
+	return place || call || gate || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrForeign)
 }
 
 // code names what went wrong, for programs.
 func code(err error) string {
 	if errors.Is(err, errInput) {
 		return "invalid_input"
-	}
-	if _, changed := errors.AsType[*graph.ChangedError](err); changed {
-		return "program_changed"
 	}
 	if _, panicked := errors.AsType[*graph.PanicError](err); panicked {
 		return "panic"

@@ -2,14 +2,17 @@ package grant
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/policy"
@@ -84,6 +87,9 @@ func (c Constraint) check() error {
 		if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" {
 			return errors.New("a prefix has to be a text, and not an empty one")
 		}
+		if _, host, ok := strings.Cut(prefix, "://"); ok && !strings.Contains(host, "/") {
+			return errors.New("a prefix of an address has to name the whole host: end it with a slash")
+		}
 		return nil
 	case Le, Ge:
 		if bound, ok := rational(c.Value); !ok || bound.Sign() < 0 {
@@ -146,24 +152,37 @@ func (c Constraint) refusesText(l leaf) string {
 		return "is no text"
 	}
 	rest, ok := strings.CutPrefix(text, prefix)
+	plain, known := unescaped(text)
 	switch {
 	case !ok:
 		return "does not begin with what was granted"
-	case climbs(text):
+	case !known, strings.Contains(plain, ".."), strings.ContainsAny(plain, dots):
 		return "climbs out with \"..\""
-	case strings.ContainsFunc(rest, tricky):
+	case strings.ContainsFunc(rest, tricky), strings.ContainsFunc(plain, unicode.IsControl):
 		return "goes on with a character that a shell would act on"
 	}
 	return ""
 }
 
-// climbs finds "..", also where it hides behind percent signs.
-func climbs(text string) bool {
-	folded := strings.ToLower(text)
-	for range 3 { // %252e is %2e once more
-		folded = strings.NewReplacer("%25", "%", "%2e", ".", "%2f", "/", "%5c", `\`).Replace(folded)
+// dots are characters that some systems take for one dot, or for several.
+const dots = "․‥…﹒．"
+
+var percent = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+// unescaped is what stands behind percent signs, also behind those that stand behind others: %252e is %2e once more. It is not known if that does not come
+// to an end soon, or is no text: two bytes that are none can be a dot to somebody.
+func unescaped(text string) (plain string, known bool) {
+	for range 4 {
+		before := text
+		text = percent.ReplaceAllStringFunc(text, func(sign string) string {
+			letter, _ := hex.DecodeString(sign[1:])
+			return string(letter)
+		})
+		if text == before {
+			return text, utf8.ValidString(text)
+		}
 	}
-	return strings.Contains(folded, "..")
+	return text, false
 }
 
 // tricky are the characters with which a text can become a second command, another word or something unseen.

@@ -72,6 +72,7 @@ type Approved[T any] struct {
 	args   T
 	digest string
 	by     string
+	policy string // the digest of the one that decided, if one did
 	edited bool
 }
 
@@ -118,7 +119,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: byRule(ruling)}
 	case Allow:
 		asked.id = ident.Derive("apr", scope.Host.Run(), place.At())
-		asked.by = byRule(ruling)
+		asked.by, asked.policy = byRule(ruling), ruling.Policy
 		return asked, nil
 	}
 	return ask(ctx, place, action, asked, ruling)

@@ -206,7 +206,7 @@ func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key, Repeatable: e.config.idempotent}
 	if a.asked == "" {
 		intent.Interrupt = a.id
-		intent.Allowed = &Allowed{Address: a.place, By: a.by, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
+		intent.Allowed = &Allowed{Address: a.place, By: a.by, Policy: a.policy, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
 	}
 	return intent
 }

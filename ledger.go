@@ -34,8 +34,8 @@ type Intent struct {
 type Allowed struct {
 	Address string
 	Request ApprovalRequest
-	// By is "policy" with the name of the rule.
-	By string
+	// By is "policy" with the name of the rule, Policy as in [Ruling].
+	By, Policy string
 }
 
 // LedgerLine is what a ledger knows of an effect.

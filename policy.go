@@ -32,6 +32,8 @@ type Ruling struct {
 	// Rule names the rule that decided, Reason says why in words for people.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Policy, if there are versions of it, is the digest of the one that decided.
+	Policy string `json:"policy,omitempty"`
 }
 
 // Verdict is what a policy can say. Any other value asks a person, as AskPerson does.

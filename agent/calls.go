@@ -74,6 +74,9 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 
 // dispatch finds what the call is for.
 func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result, error) {
+	if call.CutOff {
+		return tool.Result{Failed: true, Text: "The call was not made: the answer was cut off before the call was complete. Call again, and say less before and in it."}, nil
+	}
 	args := json.RawMessage(call.Args)
 	if strings.TrimSpace(call.Args) == "" {
 		args = json.RawMessage("{}")

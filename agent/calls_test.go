@@ -404,3 +404,22 @@ func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 		p.answer(find(t, open, "left?"), "L").wantLog(t, "clerk did both: LR", "clerk says Done.", "clerk finished")
 	})
 }
+
+// A conversation that a run begins with may hold calls. Those of a model that gives them no ids had the same ones, and services refuse two of one id.
+func TestCalls_HaveOtherIdsThanThoseBeforeTheRun(t *testing.T) {
+	var c counter
+	var ids []string
+	a := chat(&c, "clerk", tools(booking(&c)), nil, script.Call("book", `{"to":"Rome"}`), func(r *agent.Request) (agent.Message, error) {
+		for _, m := range r.Messages {
+			for _, call := range m.ToolCalls {
+				ids = append(ids, call.ID)
+			}
+		}
+		return agent.Assistant("Done."), nil
+	})
+	before := agent.ToolCall{ID: "call_1_1", Name: "book", Args: `{"to":"Paris"}`}
+	play(newRunner(t, a).Run(t.Context(), []agent.Message{agent.User("Paris."), agent.Assistant("", before), agent.Result(before, "booked"), agent.User("And Rome.")})).finished(t)
+	if len(ids) != 2 || ids[0] == ids[1] {
+		t.Errorf("the calls are %q", ids)
+	}
+}

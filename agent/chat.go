@@ -121,6 +121,7 @@ func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
 		}
 		v.tools = slices.Concat(v.tools, more)
 	}
+	v.know(input.Messages...)
 	v.stage.history = func() []Message { return v.history }
 	var err error
 	if v.table, err = toolTable(c.Name, v.tools); err != nil {
@@ -146,9 +147,7 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, call := range message.ToolCalls {
-		v.calls[call.ID] = true
-	}
+	v.know(message)
 	v.add(message)
 	if len(message.ToolCalls) == 0 {
 		return v.output(false), nil
@@ -168,6 +167,15 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 		return output, nil
 	}
 	return nil, v.stage.cancel.at(AfterTools)
+}
+
+// know notes the calls of messages: no later one gets the same id.
+func (v *conversation) know(messages ...Message) {
+	for _, message := range messages {
+		for _, call := range message.ToolCalls {
+			v.calls[call.ID] = true
+		}
+	}
 }
 
 func (v *conversation) add(messages ...Message) {

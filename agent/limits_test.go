@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -435,5 +436,39 @@ func TestLimits_ACostNeedsAPrice(t *testing.T) {
 	_, err := agent.NewRunner(agent.RunnerConfig{Agent: chat(new(counter), "clerk", nil), Limits: agent.Limits{Cost: 1}})
 	if err == nil || !strings.Contains(err.Error(), "Price") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// misreporting is a model whose service says of each call that it used so much.
+type misreporting struct {
+	agent.Model
+	usage agent.Usage
+}
+
+func (m misreporting) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+	response, err := m.Model.Generate(ctx, r)
+	if err == nil {
+		response.Usage = m.usage
+	}
+	return response, err
+}
+
+// What a service says of itself must not give a run more room than it has: less than nothing is nothing, and no number is so large that the sum begins
+// anew below zero.
+func TestLimits_AServiceCannotGiveTokensBack(t *testing.T) {
+	for name, usage := range map[string]agent.Usage{
+		"less than nothing":  {InputTokens: -1000, OutputTokens: 600, CachedTokens: -1},
+		"more than there is": {InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CachedTokens: math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c counter
+			lines := append(slices.Repeat([]script.Line{script.Call("book", `{"to":"Paris"}`)}, 3), script.Say("Done."))
+			a := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(booking(&c)), Model: misreporting{model(&c, "clerk", lines...), usage}}))
+			r := newRunner(t, a, func(config *agent.RunnerConfig) { config.Limits.Tokens = 1000 })
+			asked, _ := reached(t, play(r.Query(t.Context(), "Go.")))
+			if asked.Limit != agent.LimitTokens || asked.Used < 1000 || c.of("book Paris") > 2 {
+				t.Errorf("%+v, after %v", asked, c.n)
+			}
+		})
 	}
 }

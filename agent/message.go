@@ -36,11 +36,13 @@ type Message struct {
 
 // ToolCall is a model's wish to have a tool called.
 type ToolCall struct {
-	// ID is unique within the agent's turn and the same after every resume, whatever the model gave.
+	// ID is unique within the agent's conversation and the same after every resume, whatever the model gave.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Args is the text that the model wrote; it should be a JSON object and need not be.
 	Args string `json:"args"`
+	// CutOff says that the answer may have ended before the call did. It is not made: what looks like all of its arguments may be some.
+	CutOff bool `json:"cutOff,omitempty"`
 }
 
 // User is a message of the person or program that uses the agent.

@@ -61,9 +61,16 @@ type Finish string
 const (
 	FinishStop   Finish = "stop"           // it was done
 	FinishCalls  Finish = "tool_calls"     // it wants tools called; so it does with any other reason, if the message has calls
-	FinishLength Finish = "length"         // it was cut off
-	FinishFilter Finish = "content_filter" // the service refused
+	FinishLength Finish = "length"         // it was cut off, perhaps in its last call
+	FinishFilter Finish = "content_filter" // the service refused, perhaps in the middle of the last call
 )
+
+// markCutOff marks the call that an answer may have ended in. Its arguments do not tell: some services complete them to JSON that can be read.
+func (r *Response) markCutOff() {
+	if calls := r.Message.ToolCalls; len(calls) > 0 && (r.Finish == FinishLength || r.Finish == FinishFilter) {
+		calls[len(calls)-1].CutOff = true
+	}
+}
 
 // Usage is what a call of a model cost.
 type Usage struct {
@@ -76,6 +83,12 @@ type Usage struct {
 // Add returns the sum of both.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
+}
+
+// plausible is what one call can have cost, whatever a service says: or it could make room where a limit is.
+func (u Usage) plausible() Usage {
+	const most = 1 << 40
+	return Usage{min(max(u.InputTokens, 0), most), min(max(u.OutputTokens, 0), most), min(max(u.CachedTokens, 0), most)}
 }
 
 // ModelError is a service's refusal to answer. The run can be resumed: the model is then asked again.

@@ -35,6 +35,7 @@ func (s *stage) generate(ctx context.Context, number string, m Model, prepare fu
 			return reply{}, err
 		}
 		response.Message.repair()
+		response.markCutOff()
 		err = tidy(&response.Message)
 		answered = true
 		said := response.Message
@@ -89,6 +90,7 @@ func copied(r *Response) *Response {
 		return nil
 	}
 	own := *r
+	own.Usage = r.Usage.plausible()
 	own.Message.ToolCalls = append([]ToolCall(nil), r.Message.ToolCalls...)
 	return &own
 }

@@ -135,6 +135,9 @@ func (w *plan) read(number int, message *Message) (answer string, steps []string
 		Response string   `json:"response"`
 	}
 	call := message.ToolCalls[0]
+	if call.CutOff {
+		return "", nil, fmt.Errorf("agent: %s: the planner was cut off", w.Name)
+	}
 	if err := strictjson.Decode([]byte(call.Args), &args); err != nil {
 		return "", nil, fmt.Errorf("agent: %s: the planner called %s with arguments that cannot be read: %w", w.Name, call.Name, err)
 	}

@@ -52,6 +52,7 @@ type Request struct {
 	Address      string          `json:"address" doc:"The place in the run that asks."`
 	Kind         string          `json:"kind"`
 	Data         json.RawMessage `json:"data,omitempty" doc:"What is shown."`
+	Unreadable   bool            `json:"unreadable,omitempty" doc:"Something of it cannot be opened: a key is missing, or it was changed. It is kept as it is."`
 	Shown        string          `json:"shown" doc:"The digest of what is shown; send it back with the decision."`
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
 	State        string          `json:"state" enum:"pending,decided,withdrawn"`

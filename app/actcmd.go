@@ -116,7 +116,7 @@ func (c *replyCommand) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		if c.To = openQuestion(r.Life); c.To == 0 {
-			return usage("%s has no question without an answer", c.ID)
+			return fmt.Errorf("%w: %s", errAnswered, c.ID)
 		}
 	}
 	return c.act(ctx, p, client.Reply, api.Act{Text: c.Answer, Question: c.To})

@@ -47,7 +47,7 @@ func TestActs_SayWhyNot(t *testing.T) {
 		{"bob", []string{"release", id}, exitConflict, "not_possible"},
 		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
 		{"bob", []string{"comment", id}, exitUsage, "<text>"},
-		{"bot", []string{"reply", id, "yes"}, exitUsage, "no question"},
+		{"bot", []string{"reply", id, "yes"}, exitConflict, "no question"},
 		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "not_possible"},
 		{"bob", []string{"delegate", id, "bob"}, exitRefused, "themselves"},
 		{"bob", []string{"snooze", id, "a while"}, exitUsage, "neither a time"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -33,10 +34,17 @@ func Provider(other provider.Provider) Option {
 	return func(p *program) { p.others = append(p.others, other) }
 }
 
+// Notify has a function told what people have to be told: that they are asked something, reminded of it, paged. What it fails to tell comes again;
+// what it has told may come once more, under the same key. See [executor.Desk].
+func Notify(tell func(ctx context.Context, account string, notice desk.Notice) error) Option {
+	return func(p *program) { p.notify = tell }
+}
+
 // program is what the commands share.
 type program struct {
 	graphs []inproc.Graph
 	others []provider.Provider
+	notify func(context.Context, string, desk.Notice) error
 
 	out, err io.Writer
 	json     bool // programs read what it prints

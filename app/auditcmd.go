@@ -38,9 +38,18 @@ type trusted struct {
 	Pub []string `help:"A public key, or a file with one: fermata audit sign prints it. Without one only the chain is verified, which whoever owns the store could have written anew." placeholder:"KEY"`
 }
 
-func (t trusted) trust() (audit.Trust, error) {
+func (t trusted) trust() (audit.Trust, error) { return trusting(t.Pub) }
+
+// signers are whose signatures count where nothing does without one.
+type signers struct {
+	Pub []string `required:"" help:"The public key of whoever signed the log, or a file with it: fermata audit sign and fermata audit checkpoints print it." placeholder:"KEY"`
+}
+
+func (s signers) trust() (audit.Trust, error) { return trusting(s.Pub) }
+
+func trusting(named []string) (audit.Trust, error) {
 	var keys []string
-	for _, key := range t.Pub {
+	for _, key := range named {
 		if text, err := os.ReadFile(key); err == nil {
 			key = string(text)
 		}
@@ -133,7 +142,7 @@ func (c *auditSign) Run(ctx context.Context, p *program) error {
 
 type auditProve struct {
 	auditOf
-	trusted
+	signers
 	What string `arg:"" help:"The number of a record; or the id of a request or a run, or a state key: then the last decision on it is proved."`
 }
 
@@ -174,7 +183,7 @@ func lastWord(ctx context.Context, log audit.Log, account, id string) (seq int64
 }
 
 type auditCheck struct {
-	trusted
+	signers
 	Proof string `arg:"" help:"The file with the proof; - is standard input."`
 }
 
@@ -257,7 +266,7 @@ func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 		}
 		err = p.print(list, func(w io.Writer) {
 			for _, f := range list {
-				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, f.Text)
+				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(w, "what the log says, what runs know and what was done agree")

@@ -46,6 +46,11 @@ func TestAudit_FromTheStoreToTheAuditor(t *testing.T) {
 	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") {
 		t.Errorf("%s", out)
 	}
+	for _, args := range [][]string{append([]string{"prove", "memo-1"}, at...), {"check", proof}} { // nothing is proved without a key
+		if code, _, errs := call(t, append([]string{"audit"}, args...)...); code != exitUsage || !strings.Contains(errs, "--pub") {
+			t.Errorf("audit %s: %d %s", args[0], code, errs)
+		}
+	}
 	audit(3, append([]string{"prove", "nothing", "--pub", pub}, at...)...)
 	if out := audit(0, append([]string{"reconcile"}, at...)...); !strings.Contains(out, "agree") {
 		t.Errorf("%s", out)

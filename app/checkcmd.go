@@ -75,5 +75,5 @@ func (r checkRow) text(w io.Writer) {
 	if !r.Resumable {
 		why = r.Reason
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clean(r.Account), clean(r.StateKey), r.GraphID, r.Status, clean(why))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneLine(r.Account), oneLine(r.StateKey), oneLine(r.GraphID), r.Status, oneLine(why))
 }

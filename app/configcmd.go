@@ -1,11 +1,13 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/store/redis"
 )
 
 type configCommands struct {
@@ -32,10 +34,13 @@ type configReport struct {
 }
 
 // Run checks a file, together with the environment: that is how a server would see it.
-func (c *configCheck) Run(p *program) error {
+func (c *configCheck) Run(ctx context.Context, p *program) error {
 	settings, err := config.Load(config.Source{File: c.File, Environ: os.Environ()})
 	if err != nil {
 		return err
+	}
+	if wrong := p.trial(ctx, settings); len(wrong) > 0 {
+		return &config.InvalidError{Mistakes: wrong}
 	}
 	report := configReport{File: c.File, Valid: true, Warnings: settings.Warnings}
 	if report.Warnings == nil {
@@ -47,4 +52,30 @@ func (c *configCheck) Run(p *program) error {
 		}
 		fmt.Fprintf(w, "%s is good\n", c.File)
 	})
+}
+
+// trial does with settings what a server does before it opens its store, and returns what would keep it from starting: each may be right by
+// itself, and name a file that is not there.
+func (p *program) trial(ctx context.Context, c *config.Config) (wrong []config.Mistake) {
+	_, noKey := keeping{c}.keyFile()
+	_, noProviders := p.providers(c)
+	_, _, noDesk := openDesk(ctx, c.Desk)
+	_, noCertificate := certificate(c.Listen.TLS)
+	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store)} {
+		if err != nil {
+			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
+		}
+	}
+	return wrong
+}
+
+func tryRedis(c config.Store) error {
+	if c.RedisURL == "" {
+		return nil
+	}
+	client, err := redis.NewClient(c.RedisURL.Reveal()) // it does not connect
+	if err != nil {
+		return fmt.Errorf("store.redisURL: %w", err)
+	}
+	return client.Close()
 }

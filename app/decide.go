@@ -42,7 +42,7 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 		}
 		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE")
 		for _, r := range page.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.StateKey), r.Kind, r.State, ago(r.CreatedAt))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.Kind), r.State, ago(r.CreatedAt))
 		}
 		printMore(w, page.Next)
 		printNext(w)

@@ -19,8 +19,8 @@ import (
 )
 
 type demoCommand struct {
-	Data string `help:"Where to keep everything." default:".fermata" placeholder:"DIR"`
-	Addr string `help:"Where to listen; 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Data string `help:"Where to keep everything; .fermata by default." default:".fermata" placeholder:"DIR"`
+	Addr string `help:"Where to listen; 127.0.0.1:8080 by default, 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
 
 // demoAccount is whose runs the demo shows, and demoPerson who looks at them.

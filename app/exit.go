@@ -79,6 +79,8 @@ var (
 	errRunFailed = errors.New("the run has failed")
 	errPending   = errors.New("it is recorded, and under way")
 	errNoFolder  = errors.New("there is no folder")
+	errNoPolicy  = errors.New("the server has no policy: any one approver is asked about every action")
+	errAnswered  = errors.New("no question waits for an answer")
 	errNoSuchKey = errors.New("there is no key")
 	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
@@ -100,6 +102,8 @@ var failures = []struct {
 	{errNoStore, "not_found", exitNotFound},
 	{errNoFolder, "not_found", exitNotFound},
 	{errNoSuchKey, "not_found", exitNotFound},
+	{errNoPolicy, "no_policy", exitNotFound},
+	{errAnswered, "not_possible", exitConflict},
 	{executor.ErrUnknownRun, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},
 	{store.ErrNotFound, "not_found", exitNotFound},
@@ -114,6 +118,14 @@ var failures = []struct {
 	{sqlite.ErrLocked, "store_unavailable", exitUnavailable},
 	{postgres.ErrNewer, "schema_newer", exitError},
 	{sqlite.ErrNewer, "schema_newer", exitError},
+}
+
+// lists says, by command, which one knows the names that it takes.
+var lists = map[string]string{
+	"watch": "runs", "cancel": "runs", "grants revoke": "grants list",
+	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
+	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "ask": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
+	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "escape": "inbox --list", "remember": "inbox --all --list",
 }
 
 // failure is an error for programs. It looks like the problems of the HTTP API.
@@ -152,9 +164,10 @@ func explain(err error) failure {
 			return f
 		}
 	}
-	_, asking := errors.AsType[*url.Error](err)
-	_, connecting := errors.AsType[*net.OpError](err)
-	if asking || connecting {
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		f.Code, f.Exit = "unavailable", exitUnavailable
+		f.Detail = "the server cannot be reached; --url or FERMATA_URL says where it is: " + f.Detail
+	} else if _, ok := errors.AsType[*net.OpError](err); ok {
 		f.Code, f.Exit = "unavailable", exitUnavailable
 	}
 	return f
@@ -183,6 +196,12 @@ func (p *program) fail(err error) int {
 	fmt.Fprintln(p.err, "fermata:", clean(cmp.Or(text, f.Code))) // some of it others wrote
 	if f.Exit == exitUsage && f.Code == "usage" {
 		fmt.Fprintln(p.err, strings.TrimSpace("Try: fermata help "+p.command))
+	}
+	if f.Status == http.StatusUnauthorized {
+		fmt.Fprintln(p.err, "The key in FERMATA_TOKEN, or behind --token, is not good here; fermata keys create makes one, and each start of fermata demo a new one.")
+	}
+	if list := lists[p.command]; list != "" && f.Status == http.StatusNotFound {
+		fmt.Fprintln(p.err, "Try: fermata", list)
 	}
 	return f.Exit
 }

@@ -19,6 +19,7 @@ func (c *helpCommand) Run(p *program) error {
 		return err
 	}
 	if at.Error != nil {
+		p.command = "" // the help of help would not help
 		return &usageError{at.Error}
 	}
 	return at.PrintUsage(false)
@@ -52,7 +53,7 @@ func describeCommands(at *kong.Node) {
 
 // details are those texts, by command. What is indented is shown as it is.
 var details = map[string]string{
-	"demo": `Everything is kept in --data, and is there again on the next start. With --json there is one line on standard output when it is ready:
+	"demo": `Everything is kept in --data, and is there again on the next start; but each start makes a new key, and the one before counts no longer. With --json there is one line on standard output when it is ready:
 {"url":…,"token":…,"account":…}.
 
 Examples:
@@ -168,9 +169,12 @@ Examples:
   fermata keys create acme bot agent --store sqlite:fermata.db
   fermata keys create acme ann approver --for 720h`,
 
-	"keys list": `Example:
+	"keys list": `fermata keys revoke ends a session as it ends a key.
 
-  fermata keys list acme --json`,
+Examples:
+
+  fermata keys list acme --json
+  fermata keys list acme --sessions`,
 
 	"keys revoke": `Example:
 
@@ -237,11 +241,11 @@ Example:
 
 	"audit prove": `Example:
 
-  fermata audit prove int_… --account acme > proof.json`,
+  fermata audit prove int_… --account acme --pub audit.pub > proof.json`,
 
 	"audit check": `Example:
 
-  fermata audit check proof.json`,
+  fermata audit check proof.json --pub audit.pub`,
 
 	"audit export": `Example:
 

@@ -80,7 +80,8 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 
 type keysList struct {
 	place
-	Account string `arg:"" help:"Whose."`
+	Account  string `arg:"" help:"Whose."`
+	Sessions bool   `help:"The sessions of people who signed in with a browser, in the place of keys."`
 }
 
 // Run lists keys.
@@ -92,7 +93,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 		}
 		rows := []keyRow{}
 		for _, k := range list {
-			if !server.IsSession(k) { // they come and go with the people
+			if server.IsSession(k) == c.Sessions {
 				rows = append(rows, rowOf(k))
 			}
 		}
@@ -106,7 +107,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 				case "expired":
 					state += " " + ago(*r.ExpiresAt)
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, clean(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
 			}
 		})
 	})
@@ -115,7 +116,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 type keysRevoke struct {
 	place
 	Account string `arg:"" help:"Whose."`
-	ID      string `arg:"" help:"The id of the key, as fermata keys list shows it."`
+	ID      string `arg:"" help:"The id of the key, or of a session, as fermata keys list shows it."`
 }
 
 // Run ends a key.

@@ -2,13 +2,19 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // What somebody meets who does not know the program yet.
@@ -22,7 +28,10 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	}{
 		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
 		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
-		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name"},
+		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name\nTry: fermata inbox --all --list\n"},
+		"a run in its place":     {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
+		"no such run":            {[]string{"watch", "article-teh"}, exitNotFound, "Try: fermata runs\n"},
+		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
 		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
 		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
 		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
@@ -75,6 +84,61 @@ func TestNewcomer_WhoseRunIsUnderWay(t *testing.T) {
 	}
 }
 
+func TestNewcomer_WithoutAServer(t *testing.T) {
+	exit, _, errOut := call(t, "runs", "--token", "x", "--url", "http://127.0.0.1:1")
+	if exit != exitUnavailable || !strings.Contains(errOut, "--url or FERMATA_URL says where it is") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Whoever starts the demo again has an old key in the other terminal.
+func TestNewcomer_WithAnOldKey(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"status":401,"code":"unauthenticated","detail":"send a valid token"}`))
+	}))
+	defer server.Close()
+	exit, _, errOut := call(t, "runs", "--url", server.URL, "--token", "fermata_old")
+	if exit != exitRefused || !strings.Contains(errOut, "each start of fermata demo a new one") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+func TestNewcomer_WhoAsksForHelpWithNothing(t *testing.T) {
+	if exit, _, errOut := call(t, "help", "stroe"); exit != exitUsage || !strings.HasSuffix(errOut, "Try: fermata help\n") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Nobody asked, so there is nothing to answer. That is no mistake in the command line.
+func TestReply_ToNoQuestion(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["drop-users"].ID
+	if exit, _, errOut := call("reply", id, "yes"); exit != exitConflict || !strings.Contains(errOut, "no question waits for an answer: "+id) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// What an agent elsewhere calls its run and its question stands in lists. It could end a line and write one of its own, or turn one around.
+func TestLists_HaveALineForEach(t *testing.T) {
+	call := demo(t, t.TempDir())
+	const forged = "a\nint_1  payroll"
+	asks := `{"kind":"refund\u202etnuocca","data":{"text":"x"}}`
+	exit, out, errOut := call("run", "external:request", asks, "--key", forged)
+	if exit != exitOK {
+		t.Fatal(errOut)
+	}
+	lists := out
+	for _, args := range [][]string{{"inbox"}, {"runs"}} {
+		_, out, _ := call(args...)
+		lists += out
+	}
+	if strings.Contains(lists, forged) || strings.Contains(lists, "\u202e") || strings.Count(lists, "a int_1  payroll") != 3 {
+		t.Errorf("%s", lists)
+	}
+}
+
 // On a newcomer's machine something is at 8080 already.
 func TestNewcomer_WhosePortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,6 +182,35 @@ func TestKeys_OfTheStore(t *testing.T) {
 	}
 }
 
+// How to end a session stood in docs/auth.md, and nothing said what it is called.
+func TestKeys_SessionsCanBeFoundAndEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	at := "sqlite:" + path
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.AddCredential(t.Context(), store.Credential{ID: "session_1", Account: "acme", Name: "ann", Role: "approver", Hash: make([]byte, 32), Expires: time.Now().Add(time.Hour)})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Contains(out, "session_1") {
+		t.Errorf("it is no key:\n%s", out)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "session_1  ann   approver") {
+		t.Errorf("%s", out)
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "session_1", "--store", at); exit != exitOK {
+		t.Error(errOut)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "revoked") {
+		t.Errorf("%s", out)
+	}
+}
+
 // A folder that is not there was told of as a temporary file in it.
 func TestStore_InAFolderThatIsNotThere(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "none")
@@ -127,6 +220,17 @@ func TestStore_InAFolderThatIsNotThere(t *testing.T) {
 		{"key", "make", filepath.Join(folder, "fermata.key")},
 	} {
 		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
+// A store that is not there was told of as a key file that is missing, and somebody who has lost a key is in for a bad night.
+func TestStore_ThatIsNotThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	for _, args := range [][]string{{"store", "retry", "acme", "x"}, {"check"}, {"store", "size"}, {"key", "rotate"}, {"keys", "list", "acme"}} {
+		exit, _, errOut := call(t, append(args, "--store", "sqlite:"+path)...)
+		if exit != exitNotFound || !strings.Contains(errOut, "there is no store "+path+": --store or --config names another one, fermata migrate makes this one") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}

@@ -139,6 +139,7 @@ func TestDemo_GoesOnWhereItWas(t *testing.T) {
 func TestClean_ShowsWhatATerminalWouldObeyOrHide(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain ä 世": "plain ä 世", "\x1b[2J": `\u001b[2J`, "a\u202eb": `a\u202eb`, "a\u200bb": `a\u200bb`, "\u009b1m": `\u009b1m`, "a\nb\tc": "a\nb\tc",
+		"a\u061cb\u00ad\u2061\u3164": `a\u061cb\u00ad\u2061\u3164`, "ok\U000e0041": `ok\u{e0041}`, "\u2028\ufffd\xff": `\u2028\ufffd\xff`,
 	} {
 		if got := clean(text); got != want {
 			t.Errorf("%q is shown as %q", text, got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
 )
@@ -73,7 +74,7 @@ type policyShow struct {
 	Digest string `arg:"" optional:"" help:"Which policy, as requests and the audit log name it; without one, the policy in force."`
 }
 
-// Run shows what a policy said, byte for byte.
+// Run shows what a policy said; a file or a pipe gets it byte for byte, so that its digest is the same.
 func (c *policyShow) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *policyShow) Run(ctx context.Context, p *program) error {
 			return err
 		}
 		if c.Digest = rules.Digest; c.Digest == "" {
-			return fmt.Errorf("%w: the server has no policy: any one approver is asked about every action", errFound)
+			return errNoPolicy
 		}
 	}
 	text, err := to.Policy(ctx, c.Digest)
@@ -95,6 +96,9 @@ func (c *policyShow) Run(ctx context.Context, p *program) error {
 	if p.json {
 		return json.NewEncoder(p.out).Encode(text)
 	}
-	_, err = io.WriteString(p.out, clean(text.Text))
+	if tui.IsTerminal(p.out) {
+		text.Text = clean(text.Text)
+	}
+	_, err = io.WriteString(p.out, text.Text)
 	return err
 }

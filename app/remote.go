@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
 )
 
@@ -58,9 +59,9 @@ func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 		case fermata.Failed:
 			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, clean(o.Message))
 		case fermata.NeedsInput:
-			fmt.Fprintf(w, "waits\t%s\n", clean(o.StateKey))
+			fmt.Fprintf(w, "waits\t%s\n", oneLine(o.StateKey))
 			for _, i := range o.Interrupts {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, i.Kind, clean(readable(i.Data)))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, oneLine(i.Kind), oneLine(readable(i.Data)))
 			}
 			printNext(w)
 		}
@@ -96,17 +97,7 @@ func readable(data json.RawMessage) string {
 }
 
 // clean makes a text that somebody else wrote safe for a terminal: what a terminal would obey, or not show, is shown as what it is.
-func clean(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || strings.ContainsRune("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff", r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+func clean(text string) string { return tui.Safe(text) }
 
 type runCommand struct {
 	remote
@@ -171,7 +162,7 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 		}
 		fmt.Fprintln(w, "STATE KEY\tGRAPH\tSTATUS\tUPDATED")
 		for _, r := range page.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clean(r.StateKey), r.GraphID, r.Status, ago(r.UpdatedAt))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(r.StateKey), oneLine(r.GraphID), r.Status, ago(r.UpdatedAt))
 		}
 		printMore(w, page.Next)
 	})
@@ -208,13 +199,13 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 }
 
 func describe(w io.Writer, r api.Request) {
-	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\nasked at\t%s\nkind\t%s\nstate\t%s\n", r.ID, clean(r.StateKey), r.GraphID, clean(r.Address), r.Kind, r.State)
+	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\nasked at\t%s\nkind\t%s\nstate\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.GraphID), oneLine(r.Address), oneLine(r.Kind), r.State)
 	fmt.Fprintf(w, "since\t%s (%s)\n", r.CreatedAt.Local().Format(time.DateTime), ago(r.CreatedAt))
 	if r.Deadline != nil {
 		fmt.Fprintf(w, "until\t%s\n", r.Deadline.Local().Format(time.DateTime))
 	}
 	if d := r.Decision; d != nil {
-		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, clean(d.By), d.At.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), d.At.Local().Format(time.DateTime))
 	}
 	fmt.Fprintf(w, "\n%s\n", clean(indented(r.Data)))
 	printLife(w, r.Life)
@@ -295,5 +286,5 @@ func (c *cancelCommand) Run(ctx context.Context, p *program) error {
 		StateKey string `json:"stateKey"`
 		Status   string `json:"status"`
 	}{c.Key, "cancelled"}
-	return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.Status, clean(row.StateKey)) })
+	return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.Status, oneLine(row.StateKey)) })
 }

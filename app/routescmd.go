@@ -43,7 +43,7 @@ func (c *routesCheck) Run(p *program) error {
 	}
 	return p.print(routesReport{c.File, routes}, func(w io.Writer) {
 		for _, r := range routes {
-			fmt.Fprintf(w, "%s\t%d steps\tends %s after the asking\n", clean(r.Name), len(r.Steps), r.Steps[len(r.Steps)-1].At)
+			fmt.Fprintf(w, "%s\t%d steps\tends %s after the asking\n", oneLine(r.Name), len(r.Steps), r.Steps[len(r.Steps)-1].At)
 		}
 		fmt.Fprintf(w, "%s is good\n", c.File)
 	})

@@ -113,7 +113,7 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	r.desk = files
+	r.desk, desk.Notify = files, p.notify
 	auditing, err := auditOfSettings(c.Audit)
 	if err != nil {
 		return err

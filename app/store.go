@@ -70,7 +70,7 @@ func (k keeping) open(ctx context.Context, mustExist bool) (openStore, error) {
 	}
 	if path, ok := k.sqlite(); ok {
 		if mustExist && k.isNew() {
-			return nil, fmt.Errorf("%w %s", errNoStore, path)
+			return nil, k.missing()
 		}
 		return k.behindRedis(sqlite.Open(path))
 	}
@@ -130,7 +130,7 @@ func (k keeping) keyFile() (string, error) {
 	if path, ok := k.sqlite(); ok {
 		return path + ".key", nil
 	}
-	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key")
+	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key; fermata key make makes one")
 }
 
 // openBox opens the key file. It is made on the first start only, together with the store: a key that is lost cannot be made anew.
@@ -170,6 +170,12 @@ func (k keeping) isNew() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// missing says that there is no store, and what to do about it.
+func (k keeping) missing() error {
+	path, _ := k.sqlite()
+	return fmt.Errorf("%w %s: --store or --config names another one, fermata migrate makes this one", errNoStore, path)
+}
+
 // providers are those that this program has.
 func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	own, err := inproc.New(p.graphs...)
@@ -182,7 +188,7 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	}
 	elsewhere, err := external.New(external.Config{Allow: c.Webhooks.Allow, Secrets: func(context.Context, string) ([]string, error) { return secrets, nil }})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("webhooks.allow: %w", err)
 	}
 	return append([]provider.Provider{own, elsewhere}, p.others...), nil
 }
@@ -202,6 +208,9 @@ func (p place) open(ctx context.Context, of *program) (*opened, error) {
 	}
 	if err := k.ready(ctx); err != nil {
 		return nil, err
+	}
+	if k.isNew() { // before somebody looks for its key
+		return nil, k.missing()
 	}
 	file, path, err := k.openBox(false)
 	if err != nil {

@@ -238,6 +238,8 @@ func (c *storeRetry) Run(ctx context.Context, p *program) error {
 			StateKey string       `json:"stateKey"`
 			Status   store.Status `json:"status"`
 		}{c.Account, c.StateKey, store.Ready}
-		return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s; a server goes on with it\n", clean(c.StateKey), row.Status) })
+		return p.print(row, func(w io.Writer) {
+			fmt.Fprintf(w, "%s\t%s; a server goes on with it\n", oneLine(c.StateKey), row.Status)
+		})
 	})
 }

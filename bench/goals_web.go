@@ -15,6 +15,9 @@ const (
 	mostLater     = 1.2
 	leastNoise    = 0.5
 	mostToRefuse  = 50 * time.Millisecond
+	mostToHear    = 200 * time.Millisecond
+
+	mostToComeBack = 5 * time.Second
 )
 
 // judge says whether the scenarios http/… came out as they should. A quick run is no measure of anything.
@@ -34,6 +37,9 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 		verdicts = append(verdicts, verdict{
 			Goal: fmt.Sprintf("http/%s: at most 40 KiB for each of %s idle event streams", s.Ground, grouped(s.Streams)), Judged: true,
 			Met: s.each() <= mostPerStream, Measured: fmt.Sprintf("%.1f KiB", s.each()/kib),
+		}, verdict{
+			Goal:   fmt.Sprintf("http/%s: beside %s streams, 99 of 100 that follow a run have heard of a decision within 200 ms", s.Ground, grouped(s.Streams)),
+			Judged: s.HeardP99 > 0, Met: s.HeardP99 <= float64(mostToHear), Measured: millis(s.HeardP99) + " ms",
 		})
 	}
 	for _, o := range w.Overloads {
@@ -44,6 +50,9 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 		}, verdict{
 			Goal:   fmt.Sprintf("http/%s: 99 of 100 refusals within 50 ms", o.Ground),
 			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(mostToRefuse), Measured: millis(o.RefusedP99) + " ms",
+		}, verdict{
+			Goal:   fmt.Sprintf("http/%s: who comes after that is served within 5 s", o.Ground),
+			Judged: o.back() > 0, Met: o.back() <= mostToComeBack, Measured: millis(float64(o.back())) + " ms",
 		})
 	}
 	for _, n := range w.Noisy {
@@ -92,17 +101,17 @@ func (w webReport) rowsMarkdown(out *strings.Builder) {
 			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideBare)))
 	}
 	w.pacedMarkdown(out)
-	out.WriteString("\n| idle event streams | how many | resident before → with them | heap and stacks | each |\n|---|--:|--:|--:|--:|\n")
+	out.WriteString("\n| idle event streams | how many | resident before → with them | heap and stacks | each | a decision is heard of after, p50 / p99 |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, s := range w.Streams {
-		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB |\n", s.Ground, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
-			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib)
+		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB | %s / %s ms |\n", s.Ground, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
+			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib, millis(s.HeardP50), millis(s.HeardP99))
 	}
-	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | goodput | p50 of those done | p99 of a refusal | CPU per start, as many as it can → too many |\n" +
-		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | goodput | p50 of those done | p99 of a refusal | served again after | CPU per start, as many as it can → too many |\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range w.Overloads {
 		sum := o.sum()
-		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %s | %s ms | %s ms | %s → %s ms |\n", o.Ground, sum.Capacity, sum.Asked, sum.Good, sum.Refused, sum.Failed, sum.Worst,
-			percent(o.goodput(), true), millis(o.GoodP50), millis(o.RefusedP99), millis(float64(sum.CalmCPU)), millis(float64(sum.CPU)))
+		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %s | %s ms | %s ms | %s ms | %s → %s ms |\n", o.Ground, sum.Capacity, sum.Asked, sum.Good, sum.Refused, sum.Failed, sum.Worst,
+			percent(o.goodput(), true), millis(o.GoodP50), millis(o.RefusedP99), millis(float64(o.back())), millis(float64(sum.CalmCPU)), millis(float64(sum.CPU)))
 	}
 }
 

@@ -28,6 +28,8 @@ type ground interface {
 	play(ctx context.Context, place string, s *script) (player, error)
 	// fill makes copies of a run that waits there, until there are so many.
 	fill(ctx context.Context, place string, t *template, runs int) error
+	// expire lets the time of the copies be over, up to what one of them asks, and says how many there were.
+	expire(ctx context.Context, place, last string) (int, error)
 	// size is how many bytes a database takes, after the room of what was deleted or written again was made free for others.
 	size(ctx context.Context, place string) (int64, error)
 	// cpuTime is what the server has used so far; a file has none.

@@ -91,7 +91,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeHistory(r.History, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeAgain(r.Again, c.quick), judgeHistory(r.History, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -103,9 +103,9 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 // measure measures what was chosen: the engines, runs that wait, the server before them, and runs that do nothing but wait.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, stretch: stretch}
-	hold, web, park := holdCarefully, webCarefully, parkedCarefully
+	hold, web, park, again := holdCarefully, webCarefully, parkedCarefully, againCarefully
 	if c.quick {
-		engines, hold, web, park, r.Rounds = plan{rounds: 1}, holdQuickly, webQuickly, parkedQuickly, 1
+		engines, hold, web, park, again, r.Rounds = plan{rounds: 1}, holdQuickly, webQuickly, parkedQuickly, againQuickly, 1
 	}
 	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
 	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
@@ -118,7 +118,8 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	reporting := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
 		return c.decided == 0 || !c.scenario.MatchString(historyName(on))
 	})
-	if len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.loud)+len(parking)+len(reporting) == 0 {
+	breaking := c.scenario.MatchString(againName)
+	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.loud)+len(parking)+len(reporting) == 0 {
 		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
 	}
 	for i := range chosen {
@@ -150,6 +151,13 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 			return fmt.Errorf("%s: %w", parkedName(on), err)
 		}
 		r.Parked = append(r.Parked, one)
+	}
+	if breaking {
+		one, err := again.measure(ctx, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", againName, err)
+		}
+		r.Again = append(r.Again, one)
 	}
 	for _, on := range reporting {
 		one, err := measureHistory(ctx, on, c.decided, progress)

@@ -20,12 +20,13 @@ type parkedPlan struct {
 	few, many int
 	rounds    int
 	decisions int // in each round, of the few and of the many
+	pages     int // of the inbox
 	pause     time.Duration
 }
 
 var (
-	parkedCarefully = parkedPlan{few: 1000, rounds: 30, decisions: 20, pause: 10 * time.Millisecond}
-	parkedQuickly   = parkedPlan{few: 1000, rounds: 2, decisions: 5}
+	parkedCarefully = parkedPlan{few: 1000, rounds: 30, decisions: 20, pages: 200, pause: 10 * time.Millisecond}
+	parkedQuickly   = parkedPlan{few: 1000, rounds: 2, decisions: 5, pages: 3}
 )
 
 // parkedText is short: what is asked for is the number of runs, and a million should fit on a disk.
@@ -51,6 +52,10 @@ type parkedResult struct {
 	Decisions int           `json:"decisions"`
 	Filled    time.Duration `json:"filledNs"`
 	Bytes     int64         `json:"bytes"`
+	// Began is how long the process with the many took until it answered.
+	Began time.Duration `json:"beganNs"`
+	Inbox inboxResult   `json:"inbox"`
+	Sweep sweepResult   `json:"sweep"`
 }
 
 func parkedName(ground string) string { return "parked/" + ground }
@@ -88,12 +93,14 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 	return r, p.observe(ctx, lots[0], lots[1], lots[2], &r, progress)
 }
 
-// observe lets the few and the many take turns.
+// observe looks at the processes when nothing happens, while runs are decided and looked at, and when their time is over.
 func (p parkedPlan) observe(ctx context.Context, empty, few, many *lot, r *parkedResult, progress io.Writer) (err error) {
 	for _, l := range []*lot{empty, few, many} {
+		begun := time.Now()
 		if err := l.run(ctx); err != nil {
 			return err
 		}
+		r.Began = time.Since(begun)
 	}
 	if r.EmptyIdle, err = empty.idle(); err != nil {
 		return err
@@ -101,6 +108,20 @@ func (p parkedPlan) observe(ctx context.Context, empty, few, many *lot, r *parke
 	if r.ManyIdle, err = many.idle(); err != nil {
 		return err
 	}
+	if err := p.decide(few, many, r, progress); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%s: the inbox\n", r.Name)
+	if r.Inbox, err = many.inbox(ctx, p.pages); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%s: the time of a part of the runs is over\n", r.Name)
+	r.Sweep, err = many.sweep(ctx, p.pause)
+	return err
+}
+
+// decide lets the few and the many take turns at being decided.
+func (p parkedPlan) decide(few, many *lot, r *parkedResult, progress io.Writer) error {
 	var found [2][]time.Duration
 	most := [2]*int64{&r.FewBusy, &r.ManyBusy}
 	for round := range p.rounds + 1 {
@@ -175,7 +196,10 @@ func parkedKey(n int) string { return fmt.Sprintf("key-%07d", n) }
 
 // run starts the process.
 func (l *lot) run(ctx context.Context) (err error) {
-	l.child, err = newChild(ctx, childOrder{Ground: l.ground.name(), Place: l.place, Text: parkedText})
+	if l.child, err = newChild(ctx, childOrder{Ground: l.ground.name(), Place: l.place, Text: parkedText}); err != nil {
+		return err
+	}
+	_, err = l.child.ask(childOrder{}) // it is there
 	return err
 }
 

@@ -31,6 +31,7 @@ type childOrder struct {
 	// The first one says where the runs are, and whether what they hold is sealed.
 	Ground, Place, Text string
 	Sealed              bool
+	Lease               time.Duration // 0 is the default
 	// Serve asks for a server with so many streams at most; see [serving].
 	Serve int
 	// Keys asks for so many keys of an account, to come in with.
@@ -41,6 +42,8 @@ type childOrder struct {
 	// Decide has the keys of runs to be decided, one after the other.
 	Decide []string
 	Pause  time.Duration
+	// Expire is how many questions expire meanwhile: then runs are decided for as long as that takes.
+	Expire int
 	// Report asks for one over all decisions.
 	Report bool
 }
@@ -51,6 +54,8 @@ type childReply struct {
 	URL, Key  string
 	Keys      []string
 	Latencies []time.Duration
+	// Swept and GoneOn are how long it took until all had expired, and their runs had gone on.
+	Swept, GoneOn time.Duration
 	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
 	Asked, Words int
 	CPU          time.Duration
@@ -104,6 +109,12 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if reply.Keys, err = web.keys(ctx, order.Account, order.Keys); err != nil {
 			return err
 		}
+		if order.Expire > 0 {
+			if err := whileExpiring(ctx, e, order, &reply); err != nil {
+				reply.Error = err.Error()
+			}
+			order.Decide = nil
+		}
 		for _, key := range order.Decide {
 			n++
 			latency, err := decideOne(ctx, e, key, n)
@@ -145,7 +156,7 @@ func openChild(ctx context.Context, o childOrder) (*executing, error) {
 			return nil, errors.Join(err, kept.Close())
 		}
 	}
-	e, err := newExecuting(executor.Config{Store: kept, Box: sealer}, reviewPiece(o.Text), kept.Close)
+	e, err := newExecuting(executor.Config{Store: kept, Box: sealer, Lease: o.Lease}, reviewPiece(o.Text), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}

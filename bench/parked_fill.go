@@ -39,9 +39,15 @@ func (t *template) names(digits string) [][2]string {
 	return [][2]string{
 		{t.key, `'` + strings.TrimSuffix(t.key, "0000001") + `' || ` + digits},
 		{t.run, `'run_copy' || ` + digits},
-		{t.interrupt, `'int_copy' || ` + digits},
+		{t.interrupt, `'` + interruptPrefix + `' || ` + digits},
 	}
 }
+
+// interruptPrefix begins the names of what copies ask.
+const interruptPrefix = "int_copy"
+
+// interruptCopy is what copy n asks.
+func interruptCopy(n int) string { return fmt.Sprintf("%s%07d", interruptPrefix, n) }
 
 // runTables are the tables that have rows of a run that waits, those first that others refer to.
 var runTables = []string{"runs", "interrupts", "events", "checkpoints", "checkpoint_parts", "papers"}
@@ -121,7 +127,9 @@ func (g *sqliteGround) copyRows(ctx context.Context, db *sql.DB, table string, t
 				values[i] = fmt.Sprintf(`replace(%s, '%s', %s)`, values[i], name[0], name[1])
 			}
 		}
-		if values[i] != column {
+		if table == "interrupts" && column == "created_at" {
+			values[i] += ` + n` // they became visible one after the other
+		} else if values[i] != column {
 			values[i] = fmt.Sprintf(`CASE typeof(%s) WHEN 'blob' THEN CAST(%s AS BLOB) ELSE %s END`, column, values[i], values[i])
 		}
 	}
@@ -226,6 +234,8 @@ ORDER BY attnum`, table)
 		switch {
 		case table == "checkpoints" && column == "id", table == "checkpoint_parts" && column == "checkpoint":
 			value += ` + n - 1`
+		case table == "interrupts" && column == "created_at": // they became visible one after the other
+			value += ` + n * interval '1 microsecond'`
 		case form == "bytes":
 			value = `convert_to(` + renamed(`convert_from(`+value+`, 'UTF8')`) + `, 'UTF8')`
 		case form == "json":

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/chain"
@@ -61,6 +62,9 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 			if found.Decisions != plan.rounds*plan.decisions || found.EmptyIdle == 0 || found.ManyIdle == 0 {
 				t.Errorf("%d decisions were seen, and memory of %d and %d bytes", found.Decisions, found.EmptyIdle, found.ManyIdle)
 			}
+			if found.Inbox.Pages != plan.pages || found.Sweep.Questions < plan.many/expiringShare-plan.many/100 || found.Sweep.Swept == 0 {
+				t.Errorf("the inbox is %+v, and what expired %+v", found.Inbox, found.Sweep)
+			}
 			for _, v := range judgeParked([]parkedResult{found}, true) {
 				if !v.Judged || !v.Met {
 					t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
@@ -71,15 +75,40 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 }
 
 func TestJudge_ParkedGoals(t *testing.T) {
-	good := parkedResult{Name: "parked/sqlite", Few: 1000, Many: 1_000_000, EmptyIdle: 30 * mib, ManyIdle: 30 * mib, ManyBusy: 80 * mib, FewP99: 10, ManyP99: 20}
-	memory := "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory"
-	latency := "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
-	wantVerdicts(t, judgeParked([]parkedResult{good}, false), map[string]string{memory: "met", latency: "met"})
-	busy, slow := good, good
-	busy.ManyBusy++
+	good := parkedResult{
+		Name: "parked/sqlite", Few: 1000, Many: 1_000_000, EmptyIdle: 30 * mib, ManyIdle: 30 * mib, ManyBusy: 80 * mib, FewP99: 10, ManyP99: 20, Began: 2 * time.Second,
+		Inbox: inboxResult{Pages: 1, FirstP99: 50e6, DeepP99: 50e6}, Sweep: sweepResult{Questions: 100_000, Swept: time.Minute, Decisions: 1, P99: 40},
+	}
+	const (
+		memory   = "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory"
+		latency  = "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
+		page     = "parked/sqlite: p99 of a page of the inbox at most 50 ms with 1,000,000 parked runs"
+		begins   = "parked/sqlite: a process that begins with 1,000,000 parked runs is there within 2 s"
+		sweeps   = "parked/sqlite: 100,000 questions expire at a rate of 100,000 in 60 s"
+		meantime = "parked/sqlite: p99 of a decision while they expire at most 2 × that before"
+	)
+	all := func(not string) map[string]string {
+		words := map[string]string{memory: "met", latency: "met", page: "met", begins: "met", sweeps: "met", meantime: "met"}
+		if not != "" {
+			words[not] = "**NOT met**"
+		}
+		return words
+	}
+	wantVerdicts(t, judgeParked([]parkedResult{good}, false), all(""))
+	for goal, worse := range map[string]func(*parkedResult){
+		memory:   func(r *parkedResult) { r.ManyBusy++ },
+		latency:  func(r *parkedResult) { r.ManyP99, r.Sweep.P99 = r.ManyP99+1, r.Sweep.P99+2 },
+		page:     func(r *parkedResult) { r.Inbox.DeepP99++ },
+		begins:   func(r *parkedResult) { r.Began++ },
+		sweeps:   func(r *parkedResult) { r.Sweep.Swept += time.Second },
+		meantime: func(r *parkedResult) { r.Sweep.P99++ },
+	} {
+		bad := good
+		worse(&bad)
+		wantVerdicts(t, judgeParked([]parkedResult{bad}, false), all(goal))
+	}
+	slow := good
 	slow.ManyP99++
-	wantVerdicts(t, judgeParked([]parkedResult{busy}, false), map[string]string{memory: "**NOT met**", latency: "met"})
-	wantVerdicts(t, judgeParked([]parkedResult{slow}, false), map[string]string{memory: "met", latency: "**NOT met**"})
 	if verdicts := judgeParked([]parkedResult{slow}, true); len(verdicts) != 1 {
 		t.Errorf("times of a quick run are judged: %v", verdicts)
 	}

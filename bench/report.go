@@ -21,6 +21,7 @@ type report struct {
 	Desk    deskReport      `json:"desk"`
 	Web     webReport       `json:"web"`
 	Parked  []parkedResult  `json:"parked,omitempty"`
+	Again   []againResult   `json:"again,omitempty"`
 	History []historyResult `json:"history,omitempty"`
 	Goals   []verdict       `json:"goals"`
 }
@@ -91,6 +92,7 @@ func (r *report) markdown(w io.Writer) error {
 	r.Desk.markdown(out)
 	r.Web.markdown(out)
 	r.parked(out)
+	r.again(out)
 	r.history(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())

@@ -32,6 +32,8 @@ type overloadTurn struct {
 	// Lasted is the time until the last one was done, Worst one of the failures.
 	Lasted time.Duration `json:"lastedNs"`
 	Worst  string        `json:"worst,omitempty"`
+	// Back is the time from the end of the asking until somebody who comes then is done.
+	Back time.Duration `json:"backNs"`
 	// CalmCPU is what a start takes of server, database and clients when they are not too many; CPU what it takes then, with all refusals.
 	CalmCPU time.Duration `json:"calmCpuNs"`
 	CPU     time.Duration `json:"cpuNs"`
@@ -151,7 +153,27 @@ func (c *webClient) overload(ctx context.Context, prefix string, capacity float6
 		count(err, time.Since(from))
 		return nil
 	})
+	r.Back = c.back(ctx, prefix, begun.Add(time.Duration(float64(total)/r.Asked*float64(time.Second))))
 	return r
+}
+
+// mostBack is how long somebody tries to get in again.
+const mostBack = 30 * time.Second
+
+// back starts a run, as often as it takes, and says how long after a moment that was done.
+func (c *webClient) back(ctx context.Context, prefix string, since time.Time) time.Duration {
+	for time.Since(since) < mostBack && c.start(ctx, prefix+"-back") != nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return max(0, time.Since(since))
+}
+
+// back is the longest of the turns.
+func (r overloadResult) back() (longest time.Duration) {
+	for _, t := range r.Turns {
+		longest = max(longest, t.Back)
+	}
+	return longest
 }
 
 // count notes what became of one request.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // streamResult is what idle event streams cost the server's process, in bytes.
@@ -19,6 +21,9 @@ type streamResult struct {
 	// Resident is the memory of the process, Heap what of it Go's heap and stacks have in use; without streams, and with all of them.
 	Resident [2]int64 `json:"resident"`
 	Heap     [2]int64 `json:"heap"`
+	// HeardP50 and HeardP99 are how long after a decision was sent those who follow its run have heard of it, in nanoseconds.
+	HeardP50 float64 `json:"heardP50Ns"`
+	HeardP99 float64 `json:"heardP99Ns"`
 }
 
 // each is what one takes: the larger of the two growths.
@@ -65,8 +70,33 @@ func (c *webClient) streams(ctx context.Context, ground string, count int) (r st
 	if err := errors.Join(errs...); err != nil {
 		return r, err
 	}
-	r.Resident[1], r.Heap[1], err = c.memory()
+	if r.Resident[1], r.Heap[1], err = c.memory(); err != nil {
+		return r, err
+	}
+	heard, err := c.heard(ctx, opened)
+	r.HeardP50, r.HeardP99 = float64(percentile(heard, 50)), float64(percentile(heard, 99))
 	return r, err
+}
+
+// heard decides the runs, one after the other, and says how long it took until each of those who follow one had heard of it.
+func (c *webClient) heard(ctx context.Context, opened []net.Conn) ([]time.Duration, error) {
+	times, errs := make([]time.Duration, len(opened)), make([]error, len(opened))
+	for run := range min(streamedRuns, len(opened)) {
+		var all sync.WaitGroup
+		begun := time.Now()
+		for n := run; n < len(opened); n += streamedRuns {
+			all.Go(func() {
+				errs[n] = errors.Join(opened[n].SetReadDeadline(begun.Add(time.Minute)), untilEvent(bufio.NewReader(opened[n]), "decided"))
+				times[n] = time.Since(begun)
+			})
+		}
+		if err := c.decide(ctx, streamKey(run)); err != nil {
+			return nil, err
+		}
+		all.Wait()
+	}
+	slices.Sort(times)
+	return times, errors.Join(errs...)
 }
 
 func streamKey(n int) string { return fmt.Sprintf("stream-%d", n) }
@@ -108,12 +138,17 @@ func untilOutcome(from io.Reader) error {
 	if !strings.HasPrefix(first, "HTTP/1.1 200 ") {
 		return fmt.Errorf("there is no stream: %s", strings.TrimSpace(first))
 	}
+	return untilEvent(lines, "outcome")
+}
+
+// untilEvent reads a stream until an event.
+func untilEvent(lines *bufio.Reader, kind string) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return fmt.Errorf("the stream has ended: %w", err)
 		}
-		if strings.HasPrefix(line, "event: outcome") {
+		if strings.HasPrefix(line, "event: "+kind) {
 			return nil
 		}
 	}

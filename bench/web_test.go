@@ -24,7 +24,7 @@ func TestWeb_StreamsAndOverloadComeOutRight(t *testing.T) {
 		defer h.close()
 		client := h.(*crowd).keeper.(*webClient)
 		streams, err := client.streams(t.Context(), on.name(), 20)
-		if err != nil || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
+		if err != nil || streams.HeardP99 == 0 || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
 			t.Errorf("streams: %+v, %v", streams, err)
 		}
 		over := client.overload(t.Context(), "over", 2, time.Second)
@@ -156,15 +156,16 @@ func TestJudge_WebGoals(t *testing.T) {
 			{Ground: onPostgres, Sides: map[string]pacedSide{sideHTTP: {P99: 20e6 + 1}}},
 		},
 		Streams: []streamResult{
-			{Ground: onSQLite, Streams: 10, Resident: [2]int64{kib, 401 * kib}},
-			{Ground: onPostgres, Streams: 10, Resident: [2]int64{kib, kib}, Heap: [2]int64{0, 401 * kib}},
+			{Ground: onSQLite, Streams: 10, Resident: [2]int64{kib, 401 * kib}, HeardP99: 200e6},
+			{Ground: onPostgres, Streams: 10, Resident: [2]int64{kib, kib}, Heap: [2]int64{0, 401 * kib}, HeardP99: 200e6 + 1},
 		},
 		Overloads: []overloadResult{
-			{Ground: onSQLite, RefusedP99: 50e6, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 100, Lasted: time.Second}}},
-			{Ground: onPostgres, RefusedP99: 50e6 + 1, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 1, Failed: 1, Lasted: time.Second}}},
+			{Ground: onSQLite, RefusedP99: 50e6, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 100, Lasted: time.Second, Back: 5 * time.Second}}},
+			{Ground: onPostgres, RefusedP99: 50e6 + 1, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 1, Failed: 1, Lasted: time.Second, Back: 5*time.Second + 1}}},
 		},
 	}
 	const goodput = "at least 80 % of the starts it can do when asked for 5 times as many, and nothing but refusals beside"
+	const heard = "beside 10 streams, 99 of 100 that follow a run have heard of a decision within 200 ms"
 	const p99 = ": p99 of a decision at most 20 ms at 40 % of bare SQL's rate, and none refused"
 	wantVerdicts(t, report.judge(false), map[string]string{
 		"http/sqlite/1, decide: at least 40 % of bare SQL":  "met",
@@ -176,9 +177,11 @@ func TestJudge_WebGoals(t *testing.T) {
 		"http/postgres: at most 40 KiB for each of 10 idle event streams": "**NOT met**",
 		"http/sqlite: " + goodput:   "met",
 		"http/postgres: " + goodput: "**NOT met**",
+		"http/sqlite: " + heard:     "met", "http/postgres: " + heard: "**NOT met**",
+		"http/sqlite: who comes after that is served within 5 s": "met", "http/postgres: who comes after that is served within 5 s": "**NOT met**",
 	})
-	if verdicts := report.judge(false); len(verdicts) != 11 {
-		t.Errorf("%d verdicts, want 11: starts are not judged", len(verdicts))
+	if verdicts := report.judge(false); len(verdicts) != 15 {
+		t.Errorf("%d verdicts, want 15: starts are not judged", len(verdicts))
 	}
 	report.Overloads[0].Turns[0].Good, report.Paced[0].Refused = 7, 1
 	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**", "http/sqlite/paced" + p99: "**NOT met**"})

@@ -4,7 +4,7 @@
 //	outcome, err := c.Start(ctx, "inproc:content-review", "demo-1", json.RawMessage(`{"topic":"tea"}`))
 //
 // Every call can be repeated: starts and decisions have ids, and count once. So the client repeats by itself what a server did not
-// answer, or answered with 429 or 503, until the context ends or it has tried for long enough.
+// answer, or answered with 429, 502, 503 or 504, until the context ends or it has tried for long enough.
 package client
 
 import (

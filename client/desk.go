@@ -70,7 +70,8 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
 }
 
-// Remember has an approval of the caller remembered within bounds. It is tried once: sent twice, it would be remembered twice.
+// Remember has an approval of the caller remembered within bounds. It is tried once: after an error that is no *api.Problem nobody knows whether it is, and
+// [Client.Grants] says.
 func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
 	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms}, &made)
 	return made, err

@@ -73,11 +73,33 @@ func sqliteBackup(t *testing.T, p *page) {
 	// What a server that was killed leaves behind, in the place where the backup goes.
 	run(t, "cp", filepath.Join(old, "fermata.db-wal"), fresh)
 	live.stop(t)
+	forServer(t, fresh)
 	shell{places: map[string]string{"/var/lib/fermata": fresh, "/backup": backup}}.types(t, p, "restore-sqlite")
+	serversOwn(t, fresh)
 	restored := demo(t, fresh).client(t)
 	approved(t, restored, before, `{"action":"approve"}`)
 	if _, err := restored.Run(t.Context(), "after"); err == nil {
 		t.Error("a run that began after the backup is there")
+	}
+}
+
+// A server has a user of its own, and root restores: whom it belongs to is what the server can open.
+const serverUser = "65534"
+
+func forServer(t *testing.T, dir string) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		run(t, "chown", "-R", serverUser, dir)
+	}
+}
+
+func serversOwn(t *testing.T, dir string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	if others, err := exec.CommandContext(t.Context(), "find", dir, "!", "-user", serverUser).CombinedOutput(); err != nil || len(others) > 0 {
+		t.Errorf("the server cannot open what belongs to somebody else: %s%v", others, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package desk
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -181,8 +182,8 @@ func (d *draft) widen(more []string) {
 			}
 		}
 	}
-	if len(added) > 0 {
-		d.log(WasWidened, "lets "+Group{From: union(nil, added)}.String()+" decide too", nil)
+	if added = union(nil, added); len(added) > 0 {
+		d.log(WasWidened, "lets "+Group{From: added}.String()+" decide too", map[string]string{"to": strings.Join(added, "\n")})
 	}
 }
 

@@ -75,6 +75,20 @@ func (d *draft) member(g Group, person string) (bool, error) {
 	return false, nil
 }
 
+// groupsOf names the groups of the requirement that somebody is in now.
+func (d *draft) groupsOf(person string) (names []string, err error) {
+	for _, g := range d.r.Need.Groups {
+		in, err := d.member(g, person)
+		if err != nil {
+			return nil, err
+		}
+		if in {
+			names = append(names, g.String())
+		}
+	}
+	return names, nil
+}
+
 // mayDecide returns why somebody's word would not count now: they have another part in the request, or are in none of its groups.
 func (d *draft) mayDecide(person string, verb Verb) error {
 	for _, duty := range d.r.Need.Exclude {

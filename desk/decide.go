@@ -74,9 +74,13 @@ func (d *draft) vote(v Vote, text string) error {
 	if err := d.room(len(d.r.Votes)); err != nil {
 		return err
 	}
+	groups, err := d.groupsOf(v.By)
+	if err != nil {
+		return err
+	}
 	d.r.Votes = append(d.r.Votes, v)
 	d.log(WasVoted, text, map[string]string{
-		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.r.Digest(),
+		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.r.Digest(), "groups": strings.Join(groups, "\n"),
 	})
 	if err := d.progress(); err != nil {
 		return err
@@ -166,6 +170,9 @@ func (d *draft) needFor(edit Edit) (Requirement, error) {
 			}
 			need = need.Merge(*ruling.Need)
 		}
+	}
+	if over := d.r.Created.Add(time.Duration(need.limit())); need.limit() > 0 && !d.now.Before(over) {
+		return need, d.refuse(ErrDenied, "the time that the rules give it was over at "+stamp(over))
 	}
 	for _, field := range edit.Fields {
 		if !covered(field, need.Editable) {

@@ -32,13 +32,9 @@ func (e *Executor) Act(ctx context.Context, account, id string, act desk.Act) (d
 
 // act is one try. It returns ErrStale if the request was changed meanwhile.
 func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (desk.Request, error) {
-	asked, err := e.store.Question(ctx, account, id)
+	asked, known, err := e.asked(ctx, account, id)
 	if err != nil {
 		return desk.Request{}, err
-	}
-	known, err := e.requestOf(ctx, account, id)
-	if err != nil || known == nil {
-		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
 	}
 	if done, err := desk.Repeated(known.Request, act); done || err != nil {
 		return known.Request, err
@@ -65,6 +61,19 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 		return desk.Request{}, err
 	}
 	return change.Request, e.store.Amend(ctx, account, c.Beside)
+}
+
+// asked returns a question and its request, as they were at one moment, or store.ErrNotFound.
+func (e *Executor) asked(ctx context.Context, account, id string) (store.Asked, *requested, error) {
+	asked, err := e.store.Question(ctx, account, id)
+	if err != nil {
+		return store.Asked{}, nil, err
+	}
+	if asked.Request == nil {
+		return store.Asked{}, nil, store.ErrNotFound
+	}
+	known, err := e.readRequest(*asked.Request)
+	return asked, known, err
 }
 
 // filingFor begins the filing of a change of a request.

@@ -127,7 +127,20 @@ func plain(q *provider.Question) (code, problem string) {
 		return badQuestion, "what it shows is not JSON"
 	}
 	q.Data = data
+	if q.Kind == fermata.Approval.Name() && !isNamedRight(data) {
+		return badQuestion, "its digest is not that of the action which people would see"
+	}
 	return "", ""
+}
+
+// isNamedRight reports whether the digest of an action is that of the action: what is approved is the digest, and what people see is the rest.
+func isNamedRight(data json.RawMessage) bool {
+	var asked fermata.ApprovalRequest
+	if json.Unmarshal(data, &asked) != nil || asked.Args == nil {
+		return false
+	}
+	digest, err := asked.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	return err == nil && digest == asked.Digest
 }
 
 // badQuestion is the code of a run that asks what nobody can be shown.

@@ -57,7 +57,7 @@ func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v 
 }
 
 func (e *Executor) openPaper(p store.Paper) ([]byte, error) {
-	return e.config.Box.Open(label(p.Account, store.SealedPaper, p.ID, string(p.Kind)), p.Body)
+	return e.openPart(p.Account, store.SealedPaper, p.ID, string(p.Kind), p.Body)
 }
 
 // requested is a request as it is kept.

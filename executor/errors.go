@@ -38,6 +38,9 @@ var (
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
 
+	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed. It is kept as it is.
+	ErrUnreadable = errors.New("executor: unreadable")
+
 	// ErrKey says that the box does not open what is in the store: its key is another one.
 	ErrKey = errors.New("executor: the key is not the one of this store")
 )

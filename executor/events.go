@@ -53,21 +53,22 @@ func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
 
 // Answered is a question that is settled: it was answered, or has expired, or was withdrawn.
 type Answered struct {
-	Run       string          `json:"runId"`
-	StateKey  string          `json:"stateKey"`
-	Graph     string          `json:"graphId"`
-	Interrupt string          `json:"interrupt"`
-	Kind      string          `json:"kind"`
-	Expired   bool            `json:"expired,omitempty"`
-	Withdrawn bool            `json:"withdrawn,omitempty"`
-	Answer    json.RawMessage `json:"answer,omitempty"`
-	By        string          `json:"by,omitempty"`
-	At        time.Time       `json:"at"`
+	Run        string          `json:"runId"`
+	StateKey   string          `json:"stateKey"`
+	Graph      string          `json:"graphId"`
+	Interrupt  string          `json:"interrupt"`
+	Kind       string          `json:"kind"`
+	Expired    bool            `json:"expired,omitempty"`
+	Withdrawn  bool            `json:"withdrawn,omitempty"`
+	Unreadable bool            `json:"unreadable,omitempty" doc:"There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is."`
+	Answer     json.RawMessage `json:"answer,omitempty"`
+	By         string          `json:"by,omitempty"`
+	At         time.Time       `json:"at"`
 }
 
 // Answers returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
 // beginning. It is for agents that poll, because they cannot be called. A page may be empty although there are more: there are no more when the cursor stays
-// the same.
+// the same. An answer that cannot be opened is marked, and nobody is kept from those behind it.
 func (e *Executor) Answers(ctx context.Context, account, after string, limit int) ([]Answered, string, error) {
 	events, next, err := e.store.Feed(ctx, account, after, limit)
 	if err != nil {
@@ -111,8 +112,8 @@ func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, b
 		answer, err := e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
 		return Answered{
 			Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind,
-			Expired: i.Verdict == store.Expired, Answer: answer, By: i.By, At: i.At,
-		}, true, err
+			Expired: i.Verdict == store.Expired, Unreadable: err != nil, Answer: answer, By: i.By, At: i.At,
+		}, true, nil
 	}
 	return Answered{}, false, nil
 }

@@ -117,8 +117,8 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	if !fenced {
 		e.handBack(settle, work, end.sealed(), err)
 	}
-	// The error may hold data of the run, so it is not logged.
-	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced)
+	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
+	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
 	return nil
 }
 

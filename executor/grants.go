@@ -47,15 +47,12 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if err != nil {
 		return Grant{}, err
 	}
-	doc, err := e.Request(ctx, account, request)
-	if err != nil {
-		return Grant{}, err
+	if question.Request == nil {
+		return Grant{}, store.ErrNotFound
 	}
+	doc := *question.Request
 	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
 		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
-	}
-	if err := e.mayRemember(doc, r); err != nil {
-		return Grant{}, err
 	}
 	c, err := e.filingFor(ctx, question.Asked)
 	if err != nil {
@@ -71,7 +68,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	line := audit.GrantMade{Grant: g.ID, Scope: c.digest(string(scope)), Until: audit.At(g.NotAfter), Uses: int64(g.MaxUses)}
-	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person}, c.place(), line); err != nil {
+	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person, Auth: string(r.Auth), MFA: r.Auth.AtLeast(desk.AuthMFA)}, c.place(), line); err != nil {
 		return Grant{}, err
 	}
 	if err := e.keepGrant(c, &g); err != nil {
@@ -80,22 +77,22 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
 
-// mayRemember refuses a grant if the request needs several people, or the person could not decide it today.
-func (e *Executor) mayRemember(doc desk.Request, r Remember) error {
+// mayRemember refuses a grant if the request, or the rules as they are today, need several people, or the person could not decide it today.
+func (e *Executor) mayRemember(doc desk.Request, today policy.Decision, r Remember) error {
+	if today.Need != nil {
+		doc.Need = doc.Need.Merge(requirement(*today.Need))
+	}
 	people := 0
 	for _, g := range doc.Need.Groups {
 		people += max(1, g.Count)
 	}
 	switch {
 	case people > 1:
-		return fmt.Errorf("%w: it needs %d people each time", ErrInvalid, people)
+		return fmt.Errorf("it needs %d people each time", people)
 	case !r.Auth.AtLeast(doc.Need.MinAuth):
-		return fmt.Errorf("%w: %w", ErrInvalid, desk.ErrWeakAuth)
+		return desk.ErrWeakAuth
 	}
-	if err := e.MayDecide(doc, r.By); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return nil
+	return e.MayDecide(doc, r.By)
 }
 
 // narrowest makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
@@ -113,6 +110,9 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 		return grant.Grant{}, err
 	}
 	j, err := e.judge(ctx, c, address, asked.Action, args)
+	if err == nil {
+		err = e.mayRemember(doc, j.Decision, r)
+	}
 	if err != nil {
 		return grant.Grant{}, err
 	}
@@ -193,9 +193,9 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 	return e.store.Amend(ctx, account, c.Beside)
 }
 
-// granted turns the verdict "ask" into "allow" if a grant covers the action. The use of the grant is filed with the ruling, and so counted before the
-// action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
-func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision) (policy.Decision, error) {
+// granted turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
+// and so counted before the action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
+func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
@@ -209,11 +209,9 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 			continue // it does not cover the action
 		}
 		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
-		digest, err := in.Digest()
-		if err != nil {
-			return decision, err
+		line := audit.GrantUsed{
+			Grant: g.ID, Action: audit.Action{Name: clip(in.Tool), Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
 		}
-		line := audit.GrantUsed{Grant: g.ID, Action: audit.Action{Name: in.Tool, Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID}}
 		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
 			return decision, err
 		}

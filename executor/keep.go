@@ -41,7 +41,7 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 			return err
 		}
 		for _, run := range old {
-			if err := e.forget(ctx, run); err != nil {
+			if err := e.forget(ctx, run, byRetention); err != nil {
 				first, left = cmp.Or(first, err), left+1
 			}
 		}
@@ -60,8 +60,15 @@ func (e *Executor) forgetOld(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays.
-func (e *Executor) forget(ctx context.Context, run store.Run) error {
+// Why a run is forgotten, as the audit log says it.
+const (
+	byRetention = "retention" // it was kept long enough
+	byErasure   = "erasure"   // the account is erased
+)
+
+// forget deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays. The line in the audit log is
+// written just before: after a crash in between there is another one.
+func (e *Executor) forget(ctx context.Context, run store.Run, why string) error {
 	p, err := e.providerOf(run)
 	if err != nil {
 		return err
@@ -72,6 +79,13 @@ func (e *Executor) forget(ctx context.Context, run store.Run) error {
 	}
 	if err := p.Delete(ctx, named); err != nil {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
+	}
+	c := &filing{run: run}
+	if err := c.line(theSystem, audit.Place{Run: run.ID}, audit.Erased{Payloads: []string{run.ID}, Order: why}); err != nil {
+		return err
+	}
+	if err := e.store.Amend(ctx, run.Account, c.Beside); err != nil {
+		return err
 	}
 	err = e.store.Forget(ctx, run.Account, run.ID)
 	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // last: somebody may have read it into the cache in between
@@ -124,7 +138,7 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	return e.forget(ctx, history.Run)
+	return e.forget(ctx, history.Run, byErasure)
 }
 
 // erasePapers empties the papers of a kind. Their ids stay, which say nothing about the account. For each grant there is a line in the audit log.

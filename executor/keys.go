@@ -40,11 +40,20 @@ func (e *Executor) seal(account string, what store.SealedWhat, id string, data [
 }
 
 func (e *Executor) open(account string, what store.SealedWhat, id string, sealed []byte) ([]byte, error) {
-	data, err := e.config.Box.Open(label(account, what, id, ""), sealed)
-	if err != nil {
-		return nil, fmt.Errorf("executor: the %s of %s: %w", what, id, err)
+	return e.openPart(account, what, id, "", sealed)
+}
+
+// openPart opens what came from the store. Operators hear of what does not open, wherever it was noticed: whoever reads many things goes on without it.
+func (e *Executor) openPart(account string, what store.SealedWhat, id, part string, sealed []byte) ([]byte, error) {
+	data, err := e.config.Box.Open(label(account, what, id, part), sealed)
+	if err == nil {
+		return data, nil
 	}
-	return data, nil
+	e.stats.mu.Lock()
+	e.stats.Unreadable++
+	e.stats.mu.Unlock()
+	e.config.Log.Error("a sealed value cannot be opened; it is kept", "account", account, "what", what, "of", id, "err", err)
+	return nil, fmt.Errorf("%w: the %s of %s: %w", ErrUnreadable, what, id, err)
 }
 
 // The value by which checkKey tells whether a key is the right one.
@@ -109,10 +118,6 @@ type sealedState struct {
 	executor *Executor
 }
 
-func (s *sealedState) label(key store.Key, part string) string {
-	return label(key.Account, store.SealedPart, key.Run, part)
-}
-
 // Load opens the parts of a checkpoint.
 func (s *sealedState) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	checkpoint, err := s.Checkpoints.Load(ctx, key)
@@ -120,8 +125,8 @@ func (s *sealedState) Load(ctx context.Context, key store.Key) (store.Checkpoint
 		return checkpoint, err
 	}
 	for name, sealed := range checkpoint.Parts {
-		if checkpoint.Parts[name], err = s.executor.config.Box.Open(s.label(key, name), sealed); err != nil {
-			return store.Checkpoint{}, fmt.Errorf("executor: the state of %s: %w", key.Run, err)
+		if checkpoint.Parts[name], err = s.executor.openPart(key.Account, store.SealedPart, key.Run, name, sealed); err != nil {
+			return store.Checkpoint{}, err
 		}
 	}
 	return checkpoint, nil
@@ -139,7 +144,7 @@ func (s *sealedState) seal(key store.Key, delta store.Delta) store.Delta {
 		if data == nil {
 			data = []byte{} // a box does not seal nil
 		}
-		put[i] = store.Part{Name: part.Name, Data: s.executor.shut(s.label(key, part.Name), data)}
+		put[i] = store.Part{Name: part.Name, Data: s.executor.shut(label(key.Account, store.SealedPart, key.Run, part.Name), data)}
 	}
 	return store.Delta{Put: put, Delete: delta.Delete}
 }

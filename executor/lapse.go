@@ -16,14 +16,15 @@ import (
 var errNoLine = errors.New("executor: an expiry without a line in the log")
 
 // lapse is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
-// because of an outage, or because request or line could not be made, without which nothing expires.
-func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, outages []outage) store.Beside {
+// because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
+// than that nobody decided it in time.
+func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, outages []outage) (beside store.Beside, otherwise bool) {
 	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
 	if paper == nil { // it has no request
 		if err := c.expired(i.ID, i.Deadline); err != nil {
 			e.config.Log.Error("a question expires without a line in the log", "interrupt", i.ID, "err", err)
 		}
-		return c.Beside
+		return c.Beside, false
 	}
 	var facts analytics.RequestFacts
 	if json.Unmarshal(paper.Facts, &facts) == nil {
@@ -33,7 +34,7 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 	known, err := e.readRequest(*paper)
 	if err == nil {
 		pause = putOffBriefly
-		err = e.lapses(c, known, now, outages)
+		otherwise, err = e.lapses(c, known, now, outages)
 	}
 	if err == nil && !c.PutsOff(i.ID) && len(c.Audit) == 0 {
 		err = errNoLine
@@ -42,32 +43,33 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 		e.config.Log.Error("a request cannot expire, and is put off", "request", i.ID, "for", pause, "err", err)
 		return store.Beside{Papers: []store.PaperChange{{
 			Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: paper.Next, Deadline: now.Add(pause),
-		}}}
+		}}}, false
 	}
-	return c.Beside
+	return c.Beside, otherwise
 }
 
 // lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
-func (e *Executor) lapses(c *filing, known *requested, now time.Time, outages []outage) error {
+func (e *Executor) lapses(c *filing, known *requested, now time.Time, outages []outage) (otherwise bool, err error) {
 	if known.State != desk.Open { // the request is over, and yet the interrupt is pending
-		return c.expired(known.ID, known.Deadline)
+		return known.Final != nil && known.Final.Reason != stale, c.expired(known.ID, known.Deadline)
 	}
 	changes, err := e.spare(known.Request, outages, now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if changes != nil {
 		c.now = now
-		return e.fileAll(c, changes, known.revision)
+		return false, e.fileAll(c, changes, known.revision)
 	}
 	if known.Deadline.After(c.now) {
 		c.now = known.Deadline
 	}
 	change, err := desk.Apply(known.Request, desk.Tick{}, e.env(c.now))
 	if err != nil || !change.Changed() {
-		return err
+		return false, err
 	}
-	return e.file(c, change, known.revision)
+	final := change.Request.Final
+	return final != nil && final.Reason != stale, e.file(c, change, known.revision)
 }
 
 // expired adds the audit line of an expiry without a change of a request.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -109,6 +110,12 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 		}
 		if q, err := s.Question(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
 			t.Errorf("the question is over at %v, %v", q.Deadline, err)
+		}
+		if told := recorded[audit.Delivered](t, s); len(told) != 2 || told[0].Surface != "inbox" || told[1].Surface != "slack:C1" {
+			t.Errorf("the log says that it was told to %+v", told)
+		}
+		if moved := recorded[audit.Changed](t, s); len(moved) != 1 || !moved[0].Deadline.Equal(audit.At(doc.Deadline).Time) {
+			t.Errorf("the log says that the deadline is %+v", moved)
 		}
 		if got := became(t, s, ch.of(desk.Notify)[0].Key); got.Tries != 2 || got.Result != "told" {
 			t.Errorf("the notice says %+v", got)

@@ -141,5 +141,5 @@ func (o *owner) ruling(intent fermata.Intent) audit.Ruling {
 	if intent.Allowed == nil {
 		return audit.Ruling{}
 	}
-	return audit.Ruling{Rules: []string{intent.Allowed.By}}
+	return audit.Ruling{Digest: intent.Allowed.Policy, Rules: []string{intent.Allowed.By}}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -30,6 +31,10 @@ type QuestionView struct {
 	store.Asked // without what is sealed
 	Data        json.RawMessage
 	Answer      json.RawMessage
+	// Request is what people have before them; nil if nobody was asked.
+	Request *desk.Request
+	// Unreadable says that data, answer or request cannot be opened. Only lists have such questions.
+	Unreadable bool
 }
 
 // List returns runs of an account, the newest first.
@@ -70,9 +75,8 @@ func (e *Executor) Questions(ctx context.Context, account string, filter store.A
 	}
 	list := make([]QuestionView, len(asked))
 	for n, a := range asked {
-		if list[n], err = e.openQuestion(a); err != nil {
-			return nil, err
-		}
+		list[n], err = e.openQuestion(a)
+		list[n].Unreadable = err != nil
 	}
 	return list, nil
 }
@@ -147,12 +151,17 @@ func (e *Executor) runs(ctx context.Context, account string, filter store.Filter
 
 func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {
 	q.Asked = a
+	q.Asked.Data, q.Interrupt.Answer, q.Asked.Request = nil, nil, nil
 	if q.Data, err = e.open(a.Account, store.SealedData, a.ID, a.Data); err != nil {
 		return q, err
 	}
-	if q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil {
+	if q.Answer, err = e.open(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil || a.Request == nil {
 		return q, err
 	}
-	q.Asked.Data, q.Interrupt.Answer = nil, nil
+	known, err := e.readRequest(*a.Request)
+	if err != nil {
+		return q, err
+	}
+	q.Request = &known.Request
 	return q, nil
 }

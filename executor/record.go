@@ -2,11 +2,13 @@ package executor
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -95,8 +97,17 @@ func (c *filing) record(change desk.Change) error {
 		if err := c.line(actorOf(event), place, body); err != nil {
 			return err
 		}
+		if event.What == desk.WasDelivered && event.Detail["deadline"] != "" { // which counts from there
+			if err := c.line(actorOf(event), place, changed(change, event)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+func changed(change desk.Change, event desk.Event) audit.Changed {
+	return audit.Changed{What: string(event.What), Deadline: audit.At(change.Request.Deadline)}
 }
 
 // body is the audit line of an event; nil if another line of the same change has it.
@@ -110,20 +121,24 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 		}
 	case desk.WasViewed:
 		return audit.Viewed{Shown: audit.Shown{Surface: event.Via, Rendered: c.digest(doc.Digest()), At: audit.At(event.At)}}
+	case desk.WasDelivered:
+		return audit.Delivered{Surface: event.Detail["target"], State: audit.Posted}
 	case desk.WasClaimed:
 		return audit.Claimed{}
 	case desk.WasReleased:
 		return audit.Released{}
 	case desk.WasDelegated:
-		return audit.Delegated{To: event.Detail["to"]}
+		return audit.Delegated{To: event.Detail["to"], Reason: c.digest(event.Detail["reason"])}
 	case desk.WasSnoozed:
 		return audit.Snoozed{Until: audit.At(doc.Snoozed)}
 	case desk.WasComment, desk.WasReplied:
-		return audit.Commented{Text: c.digest(event.Text)}
+		return audit.Commented{Text: c.digest(written(doc, event))}
 	case desk.WasEscalated, desk.WasWidened:
-		return audit.Escalated{To: strings.Fields(event.Detail["to"]), Step: event.Text}
+		return audit.Escalated{To: strings.FieldsFunc(event.Detail["to"], isNewline), Step: event.Text, Reason: c.digest(event.Detail["reason"])}
 	case desk.WasQuestion:
-		return c.word(change, event, audit.AskBack)
+		word := c.word(change, event, audit.AskBack)
+		word.Reason = c.digest(written(doc, event))
+		return word
 	case desk.WasEdited:
 		word := c.word(change, event, audit.ApproveWithEdits)
 		word.Edited = c.digest(event.Detail["args"])
@@ -133,7 +148,22 @@ func (c *filing) body(change desk.Change, event desk.Event) audit.Body {
 	case desk.WasDecided:
 		return c.ending(change, event)
 	}
-	return audit.Changed{What: string(event.What), Deadline: audit.At(doc.Deadline)}
+	return changed(change, event)
+}
+
+func isNewline(r rune) bool { return r == '\n' }
+
+// written is what somebody wrote: the request has it, and not the event.
+func written(doc desk.Request, event desk.Event) string {
+	if event.What == desk.WasComment {
+		return doc.Comments[len(doc.Comments)-1].Text
+	}
+	number, _ := strconv.Atoi(event.Detail["question"]) // from 1; the desk wrote it
+	asked := doc.Questions[number-1]
+	if event.What == desk.WasReplied {
+		return asked.Answer.Text
+	}
+	return asked.Text
 }
 
 func verbOf(verb string) audit.Verb {
@@ -152,12 +182,16 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 	decided := audit.Decided{
 		Verb: verb, Settles: change.Final != nil && event.What == desk.WasVoted, Action: c.action(doc), ResumeID: c.resume,
 		Shown:  audit.Shown{Surface: event.Via, Rendered: c.digest(event.Detail["shown"])},
-		Quorum: audit.Quorum{Need: needs(doc.Need)}, Ruling: rulingOf(doc), Reason: c.digest(event.Detail["reason"]),
+		Groups: strings.FieldsFunc(event.Detail["groups"], isNewline), Quorum: audit.Quorum{Need: needs(doc.Need)}, Ruling: rulingOf(doc), Reason: c.digest(event.Detail["reason"]),
 		Timing: audit.Timing{Created: audit.At(doc.Created), Decided: audit.At(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.At(doc.Deadline)},
 	}
 	for _, vote := range doc.Votes {
 		if vote.Verb == desk.VerbApprove {
 			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
+		}
+		if verb == audit.Respond && vote.By == event.By {
+			answer, _ := strictjson.Canonical(vote.Value) // the desk took it, so it is JSON
+			decided.Answer = c.digest(string(answer))
 		}
 	}
 	if len(doc.Deliveries) > 0 {
@@ -178,7 +212,7 @@ func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	case desk.Lapsed:
 		return audit.Expired{Deadline: audit.At(change.Request.Deadline), Why: change.Final.Reason}
 	case desk.Dropped:
-		return audit.Withdrawn{}
+		return audit.Withdrawn{Why: change.Final.Reason}
 	case desk.Escaped:
 		return audit.Decided{Verb: audit.Escape, Settles: true, ResumeID: c.resume, Reason: c.digest(change.Final.Reason)}
 	}

@@ -77,7 +77,7 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision); err != nil {
+	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}
 	c.key = chargeKey(run, action)

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -20,6 +19,8 @@ type Stats struct {
 	// Unfinished counts those that could not be finished, Fenced the ones among them that another process took over, Parked the ones that were
 	// parked for an operator.
 	Unfinished, Fenced, Parked int64
+	// Unreadable counts how often a sealed value could not be opened.
+	Unreadable int64
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
@@ -75,17 +76,19 @@ func (s *stats) delivered(err error) {
 // stale is the reason of an expiry if the route gives none.
 const stale = "stale"
 
+// question names one of any account.
+type question struct{ account, id string }
+
 // lapsed counts questions that have expired, by the reasons in their requests.
-func (e *Executor) lapsed(ctx context.Context, over []store.Interrupt) {
+func (s *stats) lapsed(over []store.Interrupt, otherwise map[question]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, i := range over {
-		known, err := e.requestOf(ctx, i.Account, i.ID)
-		e.stats.mu.Lock()
-		if err == nil && known != nil && known.Final != nil && known.Final.Reason != stale {
-			e.stats.LapsedOtherwise++
-		} else { // also one that began without a request
-			e.stats.Stale++
+		if otherwise[question{i.Account, i.ID}] {
+			s.LapsedOtherwise++
+		} else {
+			s.Stale++
 		}
-		e.stats.mu.Unlock()
 	}
 }
 

@@ -83,13 +83,9 @@ func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Esca
 
 // escape is one try. It returns ErrStale if the request was changed meanwhile.
 func (e *Executor) escape(ctx context.Context, account, id string, act desk.Escape) error {
-	asked, err := e.store.Question(ctx, account, id)
+	asked, known, err := e.asked(ctx, account, id)
 	if err != nil {
 		return err
-	}
-	known, err := e.requestOf(ctx, account, id)
-	if err != nil || known == nil {
-		return cmp.Or(err, store.ErrNotFound)
 	}
 	if done, err := desk.Repeated(known.Request, act); done || err != nil {
 		return err

@@ -54,8 +54,8 @@ func (e *Executor) seek() {
 	}
 }
 
-// expireAtOnce is how many questions expire in one transaction.
-const expireAtOnce = 100
+// expireAtOnce is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
+const expireAtOnce = 10
 
 // sweep lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
 // expire.
@@ -95,15 +95,17 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	// If this process is suspended in the middle, its knowledge of outages is outdated, and it must not go on.
 	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
 	defer cancel()
+	otherwise := make(map[question]bool)
 	// Nothing that is due after now: the store's clock may have jumped since it was checked.
 	over, err := e.store.Expire(ctx, now, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
-		beside := e.lapse(i, request, now, last.Outages)
+		beside, other := e.lapse(i, request, now, last.Outages)
 		if beside.PutsOff(i.ID) {
 			spared++
 		}
+		otherwise[question{i.Account, i.ID}] = other
 		return beside
 	})
-	e.lapsed(e.life, over)
+	e.stats.lapsed(over, otherwise)
 	return len(over), spared, err
 }
 

@@ -74,7 +74,7 @@ func (t Trace) counts() bool {
 
 // Ruling is the decision in the words of the root package.
 func (d Decision) Ruling() fermata.Ruling {
-	return fermata.Ruling{Verdict: d.Verdict.root(), Rule: strings.Join(d.Rules, " "), Reason: d.Reason}
+	return fermata.Ruling{Verdict: d.Verdict.root(), Rule: strings.Join(d.Rules, " "), Reason: d.Reason, Policy: d.Policy}
 }
 
 // RuleDigests maps the rules that decided to their digests, for grants.

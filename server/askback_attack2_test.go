@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,25 @@ func TestAttack_AnAgentTalksAndDecidesNothing(t *testing.T) {
 	}
 	if life := s.life("bob@acme", id).Life; life.State != "open" || len(life.Votes) != 0 || len(life.Questions) != 1 || life.Questions[0].Answer.By != "agent" {
 		t.Errorf("%+v", life)
+	}
+}
+
+// What an agent remarks stood in the log as the word of a person.
+func TestAttack_AnAgentsRemarkIsNotThatOfAPerson(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	for _, who := range []string{"agent", "bob"} {
+		if got := s.call(who+"@acme", "POST", "/api/v1/requests/"+id+"/comment", `{"text":"The CFO has agreed."}`); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	log := s.call("auditor@acme", "GET", "/api/v1/audit", "").body
+	for who, kind := range map[string]string{"agent": "agent", "bob": "person"} {
+		said := regexp.MustCompile(`"kind":"request.commented","actor":{"principal":"` + who + `","kind":"(\w+)"`).FindStringSubmatch(log)
+		if len(said) != 2 || said[1] != kind {
+			t.Errorf("%s is a %s in the log: %q", who, kind, said)
+		}
 	}
 }
 

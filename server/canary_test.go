@@ -112,6 +112,9 @@ func TestI7_SecretsStayWhereTheyBelong(t *testing.T) {
 	}
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", strings.Replace(start, `"k"`, `"unfinished"`, 1), "Prefer", "respond-async")
 	s.until("an execution that could not be finished", func() bool { return strings.Contains(s.log.String(), "not finished") })
+	if !strings.Contains(s.log.String(), "why=") {
+		t.Errorf("nobody can tell what kind of error it was:\n%s", s.log.String())
+	}
 	s.look(id)
 	s.noCanaries("a stream", stream())
 	for _, got := range s.said {

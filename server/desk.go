@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -75,22 +74,16 @@ func told(life *api.Life, doc desk.Request) {
 }
 
 // withLife adds to a request what people did with it, if it is known to them.
-func (s *Server) withLife(ctx context.Context, q executor.QuestionView) (api.Request, error) {
+func (s *Server) withLife(ctx context.Context, q executor.QuestionView) api.Request {
 	r := requestOf(q)
-	me := who(ctx)
-	doc, err := s.config.Executor.Request(ctx, me.Account, q.ID)
-	switch {
-	case err == nil:
-	case isNotFound(err):
-		return r, nil
-	default:
-		return r, explain(err)
+	if q.Request == nil {
+		return r
 	}
-	r.Life, r.Shown = s.lifeOf(doc, me), doc.Digest()
+	r.Life, r.Shown = s.lifeOf(*q.Request, who(ctx)), q.Request.Digest()
 	if q.State == store.Withdrawn {
 		r.Life.State = string(desk.Withdrawn)
 	}
-	return r, nil
+	return r
 }
 
 type actInput struct {
@@ -103,6 +96,9 @@ type actInput struct {
 func (in *actInput) from(ctx context.Context, act string) desk.From {
 	me := who(ctx)
 	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
+	if !me.Has(Approver) || act == "reply" { // whoever replies does so for the run
+		from.Actor.Kind = desk.Agent
+	}
 	if in.Once != "" {
 		body, _ := json.Marshal(in.Body) // was decoded from JSON
 		from.Once = desk.Once{Key: in.Once, Digest: ident.Derive("act", act, string(body))}
@@ -141,11 +137,7 @@ func (s *Server) registerDesk() {
 	for _, a := range acts {
 		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
 		huma.Register(s.api, op, func(ctx context.Context, in *actInput) (*requestOutput, error) {
-			from := in.from(ctx, a.name)
-			if a.name == "reply" {
-				from.Actor.Kind = desk.Agent
-			}
-			return s.act(ctx, in.ID, a.act(from, in.Body))
+			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
 	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", Approver)
@@ -202,8 +194,6 @@ func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamRes
 		_, _ = hc.BodyWriter().Write([]byte(text.String())) // whoever has gone needs no error
 	}}, nil
 }
-
-func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 type analyticsInput struct {
 	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How far to look back."`

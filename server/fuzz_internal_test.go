@@ -115,3 +115,15 @@ func FuzzUnsaid(f *testing.F) {
 		}
 	})
 }
+
+// Whoever sent a member too many was told that something does not fit, and not what.
+func TestUnsaid_SaysWhatTheRuleWants(t *testing.T) {
+	for text, want := range map[string]string{
+		`validating root: unexpected additional properties ["zz"]`:                           "it does not fit the schema: it has a member that the schema does not know",
+		`validating root: validating /properties/i: maximum: 11/1 is greater than 10.000000`: "it does not fit the schema: maximum: it is greater than 10",
+	} {
+		if got := unsaid(errors.New(text)).Message; got != want {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+}

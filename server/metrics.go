@@ -28,7 +28,7 @@ type metrics struct {
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
 	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs"}
-	errorNames = []string{"panic", "authentication", "overview", "sessions"}
+	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 
 func newMetrics(working *gate) *metrics {
@@ -118,6 +118,7 @@ var workMetrics = []struct {
 	{desc("fermata_executions_unfinished_total", "Executions that could not be finished, and are tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
 	{desc("fermata_executions_fenced_total", "Executions that somebody else took over from this process."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
 	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
+	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
 	{desc("fermata_notices_told_total", "Notices that this process told people."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Delivered }},
 	{desc("fermata_notices_failed_total", "Tries of this process to tell people something that failed; it is tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DeliveryFailed }},
 	{desc("fermata_progress_missed_total", "Steps and tokens that followers of runs missed because they read too slowly."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Missed }},

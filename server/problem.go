@@ -24,6 +24,7 @@ type Problem struct {
 	api.Problem
 	retryAfter time.Duration
 	limit      string // the limit that refused, if one did
+	cause      error  // what went wrong with us, for the log and for nobody else
 }
 
 // GetStatus is the HTTP status.
@@ -162,9 +163,8 @@ func explain(err error) *Problem {
 		}
 	}
 	p := problem("unavailable", "nobody knows whether it was done: repeat with the same id")
-	p.retryAfter = time.Second
-	if errors.Is(err, context.Canceled) {
-		p.retryAfter = 0
+	if !errors.Is(err, context.Canceled) { // nobody waits for it any more
+		p.retryAfter, p.cause = time.Second, err
 	}
 	return p
 }

@@ -17,7 +17,7 @@ import (
 func requestOf(q executor.QuestionView) api.Request {
 	r := api.Request{
 		ID: q.ID, StateKey: q.StateKey, GraphID: q.Provider + ":" + q.Graph, Address: q.Address, Kind: q.Kind, Data: q.Data, Shown: q.Shown,
-		AnswerSchema: q.Schema, State: string(q.State), CreatedAt: q.Created,
+		AnswerSchema: q.Schema, State: string(q.State), CreatedAt: q.Created, Unreadable: q.Unreadable,
 	}
 	if !q.Deadline.IsZero() {
 		r.Deadline = &q.Deadline
@@ -93,14 +93,8 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 	if err != nil {
 		return nil, explain(err)
 	}
-	lives := make(map[string]api.Request, len(list))
-	for _, q := range list {
-		if lives[q.ID], err = s.withLife(ctx, q); err != nil {
-			return nil, err
-		}
-	}
 	brief := func(q executor.QuestionView) api.Request {
-		r := lives[q.ID]
+		r := s.withLife(ctx, q)
 		if r.Life != nil {
 			r.Life.History, r.Life.Comments, r.Life.Questions = nil, nil, nil
 		}
@@ -114,8 +108,7 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 	if err != nil {
 		return nil, explain(err)
 	}
-	body, err := s.withLife(ctx, q)
-	return &requestOutput{Body: body}, err
+	return &requestOutput{Body: s.withLife(ctx, q)}, nil
 }
 
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput, error) {

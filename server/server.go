@@ -168,12 +168,21 @@ func unmarshal(data []byte, v any) error {
 }
 
 // count sees every answer of the operations on its way out, and counts the problems among them.
-func (s *Server) count(_ huma.Context, _ string, answer any) (any, error) {
+func (s *Server) count(ctx huma.Context, _ string, answer any) (any, error) {
 	if p, ok := answer.(*Problem); ok {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
 		s.metrics.limited(p.limit)
+		s.report(p, ctx.Operation().OperationID)
 	}
 	return answer, nil
+}
+
+// report tells operators why nobody could be served, which callers are not told. What a run works on is not in it: what providers say stays in the executor.
+func (s *Server) report(p *Problem, operation string) {
+	if p.cause != nil {
+		s.metrics.errors.WithLabelValues("operation").Inc()
+		s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause)
+	}
 }
 
 // operation describes a call that some roles may make.

@@ -1,11 +1,13 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -13,12 +15,17 @@ import (
 // People sign in at an identity provider; their groups say what they may do. Programs have keys.
 func ExampleSignIn() {
 	store := memory.NewRuns(nil)
-	key, _ := box.NewKey()
-	seal, _ := box.New(key)
-	e, _ := executor.New(executor.Config{Store: store, Box: seal})
-	_, err := server.New(server.Config{
+	key := keyFile() // executor.MakeKey makes one
+	defer os.Remove(key)
+	box, err := executor.OpenBox(key)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e, _ := executor.New(executor.Config{Store: store, Box: box})
+	_, err = server.New(server.Config{
 		Executor: e, Auth: server.Keys(store),
-		SignIn: &server.SignIn{Credentials: store, Box: seal, OIDC: &server.OIDC{
+		SignIn: &server.SignIn{Credentials: store, Box: box, OIDC: &server.OIDC{
 			Issuer: "https://idp.example", ClientID: "fermata", ClientSecret: "…",
 			RedirectURL: "https://fermata.example/signin/callback",
 			Account:     "acme",
@@ -35,10 +42,15 @@ func ExampleSignIn() {
 // On their own machine a developer follows a link that the program prints.
 func ExampleServer_DevLink() {
 	store := memory.NewRuns(nil)
-	key, _ := box.NewKey()
-	seal, _ := box.New(key)
-	e, _ := executor.New(executor.Config{Store: store, Box: seal})
-	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(store), SignIn: &server.SignIn{Credentials: store, Box: seal}})
+	key := keyFile() // executor.MakeKey makes one
+	defer os.Remove(key)
+	box, err := executor.OpenBox(key)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e, _ := executor.New(executor.Config{Store: store, Box: box})
+	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(store), SignIn: &server.SignIn{Credentials: store, Box: box}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -51,4 +63,13 @@ func ExampleServer_DevLink() {
 	// Output:
 	// <nil>
 	// server: signing in for development needs a listener on a loopback address, as 127.0.0.1
+}
+
+// keyFile is one that all replicas have.
+func keyFile() string {
+	path := filepath.Join(os.TempDir(), rand.Text())
+	if err := executor.MakeKey(path); err != nil {
+		panic(err)
+	}
+	return path
 }

@@ -149,7 +149,9 @@ func (t *stream) finish(ctx context.Context, end ended) error {
 	}
 	outcome, err := t.dress(ctx, t.account, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
-		return t.out.event("", api.EventProblem, explain(err))
+		p := explain(err)
+		t.report(p, "stream")
+		return t.out.event("", api.EventProblem, p)
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
 		for _, i := range waiting.Interrupts {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/schema"
 )
 
 // An answer may be a secret, and what a client gets in the place of an answer ends up in logs. So why an answer does not fit is said without
@@ -19,7 +20,7 @@ var (
 // wants is, for a rule of a schema, the words behind which its message says what the rule wants; what was given stands before them.
 var wants = map[string]string{
 	"type": "want ", "enum": "does not equal any of: ", "const": "does not equal ", "pattern": "does not match regular expression ",
-	"minLength": "fewer than ", "maxLength": "more than ", "minimum": "is less than ", "maximum": "is greater than ", "required": "missing properties: ",
+	"minLength": "fewer than ", "maxLength": "more than ", "minimum": "it is less than ", "maximum": "it is greater than ", "required": "missing properties: ",
 }
 
 // unsaid says why an answer does not fit, and not what it is.
@@ -27,7 +28,7 @@ func unsaid(err error) api.Field {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return api.Field{Location: bad.Field, Message: "it should be a " + bad.Type.String()}
 	}
-	text := err.Error()
+	text := schema.Readable(err.Error())
 	paths := schemaPath.FindAllStringSubmatchIndex(text, -1)
 	if len(paths) == 0 {
 		return api.Field{Message: text} // the words of whoever wrote the kind
@@ -37,6 +38,9 @@ func unsaid(err error) api.Field {
 	rest := text[last[1]:]
 	rule := schemaRule.FindStringSubmatch(rest)
 	if rule == nil {
+		if strings.HasPrefix(rest, "unexpected additional properties ") {
+			field.Message += ": it has a member that the schema does not know"
+		}
 		return field
 	}
 	field.Message += ": " + rule[1]

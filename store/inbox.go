@@ -32,11 +32,13 @@ type Wait struct {
 	Oldest time.Time
 }
 
-// Asked is an interrupt, and the run that asks.
+// Asked is an interrupt, the run that asks, and what people have before them.
 type Asked struct {
 	Interrupt
 	StateKey        string
 	Provider, Graph string
+	// Request is the request of the interrupt, as it was at the same moment; nil if it has none.
+	Request *Paper
 }
 
 // AskedFilter says which interrupts are wanted.

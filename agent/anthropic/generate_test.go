@@ -103,7 +103,7 @@ func TestGenerate_ReasonsToStop(t *testing.T) {
 		"refusal":                       agent.FinishFilter,
 		"stop_sequence":                 "stop_sequence",
 		"pause_turn":                    "pause_turn",
-		"model_context_window_exceeded": "model_context_window_exceeded",
+		"model_context_window_exceeded": agent.FinishLength,
 	} {
 		s := serve(t, answer(`[]`, reason, someUsage))
 		if got := mustGenerate(t, s.model(), ask("A story")).Finish; got != want {

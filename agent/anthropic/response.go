@@ -133,7 +133,7 @@ func finish(reason sdk.StopReason) agent.Finish {
 		return agent.FinishStop
 	case sdk.StopReasonToolUse:
 		return agent.FinishCalls
-	case sdk.StopReasonMaxTokens:
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
 		return agent.FinishLength
 	case sdk.StopReasonRefusal:
 		return agent.FinishFilter

@@ -79,6 +79,25 @@ func cells(text string, how writing, look appearance) []cell {
 	return out
 }
 
+// Safe is a text that somebody else wrote, for a terminal that is no screen of ours: what it would obey, or not show, is spelled out. Line breaks
+// and tabs stay.
+func Safe(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case isHidden(r) && r != '\n' && r != '\t':
+			b.WriteString(spelled(r))
+		default:
+			b.WriteString(text[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
 func escape(text string) cell { return cell{text, len(text), odd} }
 
 // startsEscape reports whether a run of backslashes leads to a letter that an escape of ours has.

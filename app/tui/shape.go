@@ -70,7 +70,7 @@ func fits(text, value json.RawMessage) error {
 			parts = append(parts, part)
 		}
 	}
-	return errors.New(strings.Join(parts, ": "))
+	return errors.New(schema.Readable(strings.Join(parts, ": ")))
 }
 
 // fields makes a form of the schema: a field for each property of an object, else one field for all.

@@ -151,6 +151,9 @@ func replaceFile(path string, keys []Key) error {
 		return err
 	}
 	defer os.Remove(name)
+	if err := keepOwner(name, path); err != nil {
+		return err
+	}
 	if err := os.Rename(name, path); err != nil {
 		return err
 	}

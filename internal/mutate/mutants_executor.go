@@ -90,7 +90,7 @@ var executorMutants = []mutant{
 		swap(`return nextID(known.ID)`, `return known.ID`),
 		"./executor", "TestAsk_AnAnswerThatTheAsking"},
 	{"I7", "a checkpoint is kept in the clear", "executor/keys.go",
-		swap(`Data: s.executor.shut(s.label(key, part.Name), data)}`, `Data: data}`, `if checkpoint.Parts[name], err = s.executor.config.Box.Open(s.label(key, name), sealed); err != nil {`, `if checkpoint.Parts[name] = sealed; err != nil {`),
+		swap(`Data: s.executor.shut(label(key.Account, store.SealedPart, key.Run, part.Name), data)}`, `Data: data}`, `if checkpoint.Parts[name], err = s.executor.openPart(key.Account, store.SealedPart, key.Run, name, sealed); err != nil {`, `if checkpoint.Parts[name] = sealed; err != nil {`),
 		"./executor", "TestI7"},
 	{"I7", "a store that was filled with another key is used", "executor/keys.go",
 		swap(`return errors.Join(ErrKey, err)`, `return errors.Join()`),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -83,10 +84,21 @@ func Parse(text json.RawMessage) (Schema, error) {
 func (s Schema) Validate(data json.RawMessage) error {
 	var instance any
 	if err := json.Unmarshal(data, &instance); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // into any, that can only be one
+			return errHuge
+		}
 		return err
 	}
 	return s.resolved.Validate(instance)
 }
+
+var errHuge = errors.New("a number is too large to be compared")
+
+// bound is what the library says of a number that is out of bounds, as "11/1 is greater than 10.000000".
+var bound = regexp.MustCompile(`: \S+ (is (?:less|greater|not)[a-z ]* -?[0-9]+)(\.[0-9]*[1-9])?\.?0*$`)
+
+// Readable is what is wrong with a value, with the bounds of numbers as people write them.
+func Readable(text string) string { return bound.ReplaceAllString(text, ": it $1$2") }
 
 // TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
 func TextFor[T any]() json.RawMessage {
@@ -115,7 +127,10 @@ func Fits(what string, text, data json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the schema of the %s cannot be used: %w", what, err)
 	}
-	if err := stored.Validate(data); err != nil {
+	if err = affordable(text, data); err == nil {
+		err = stored.Validate(data)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/policy"
@@ -32,6 +33,8 @@ type Grant struct {
 	Args map[string]Constraint `json:"args"`
 	// Rules are the rules that asked, with their digests. A rule that is new, or has changed since, is not covered.
 	Rules map[string]string `json:"rules"`
+	// Need is what they demanded. The same rule may demand it of others elsewhere, as group:owners:${req.node} does.
+	Need *policy.Requirement `json:"need"`
 	// By is who gave it, From the request that was approved.
 	By   string `json:"by"`
 	From string `json:"from,omitempty"`
@@ -87,8 +90,8 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 		return Grant{}, err
 	}
 	g := Grant{
-		ID: terms.ID, Scope: ScopeOf(in), Args: make(map[string]Constraint, len(leaves)), Rules: decision.RuleDigests(), By: terms.By, From: terms.From,
-		Since: terms.Now, NotAfter: terms.Now.Add(min(terms.TTL, longest)), MaxUses: terms.MaxUses,
+		ID: terms.ID, Scope: ScopeOf(in), Args: make(map[string]Constraint, len(leaves)), Rules: decision.RuleDigests(), Need: decision.Need,
+		By: terms.By, From: terms.From, Since: terms.Now, NotAfter: terms.Now.Add(min(terms.TTL, longest)), MaxUses: terms.MaxUses,
 	}
 	for pointer, l := range leaves {
 		g.Args[pointer] = Constraint{Op: Eq, Type: l.kind, Above: l.above, Value: l.raw}
@@ -177,6 +180,9 @@ func (g Grant) covers(decision policy.Decision, now time.Time) error {
 		case given != digests[id]:
 			return mismatch(WhyRule, "rule %s has changed since", id)
 		}
+	}
+	if less := policy.WeakerNeed(decision.Need, g.Need); len(less) > 0 {
+		return mismatch(WhyRule, "the rules demand more here than where it was approved: %s", strings.Join(less, ", "))
 	}
 	return nil
 }

@@ -377,3 +377,25 @@ func canonical(t *testing.T, args string) string {
 	}
 	return string(text)
 }
+
+// One rule asks other people at every node, by a name that is filled in. Who may say yes at the one has said nothing about the other.
+func TestMatch_AnotherPlaceThatAsksOtherPeople(t *testing.T) {
+	set := load(t, `
+default: allow
+rules:
+- {id: owners, when: 'true', then: ask, ask: {groups: [{from: ["group:owners-${req.node}"]}], deadline: 1h, remember_max: 8h}}
+`)
+	in := report(approved)
+	in.Node = "archive"
+	g, err := grant.Narrowest(in, decide(t, set, in), terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Match(in, decide(t, set, in), grant.Usage{}, monday); err != nil {
+		t.Errorf("at the same node: %v", err)
+	}
+	in.Node = "publish"
+	if _, err := g.Match(in, decide(t, set, in), grant.Usage{}, monday); err == nil || !strings.Contains(err.Error(), "demand more") {
+		t.Errorf("the owners of archive have said yes for those of publish: %v", err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/schema"
 )
 
 // maxVisits is how many places of a schema one look at an answer may visit, with everything that references lead to.
@@ -54,8 +56,15 @@ func (w *schemaWalk) visits(node any) (int, error) {
 	case map[string]any:
 		for name, child := range node {
 			add(w.visits(child))
-			if text, ok := child.(string); ok {
-				add(w.keyword(name, text))
+			switch child := child.(type) {
+			case string:
+				add(w.keyword(name, child))
+			case map[string]any:
+				if name == "patternProperties" {
+					for pattern := range child {
+						add(patternVisits(pattern), nil)
+					}
+				}
 			}
 		}
 	}
@@ -70,11 +79,16 @@ func (w *schemaWalk) keyword(name, value string) (int, error) {
 	switch name {
 	case "$ref":
 		return w.follow(value)
+	case "pattern":
+		return patternVisits(value), nil
 	case "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor":
 		return 0, fmt.Errorf("it has the keyword %s; references are written as $ref to #/…", name)
 	}
 	return 0, nil
 }
+
+// patternVisits is how much a pattern counts: ten characters of it can stand for a thousand that it is compiled to.
+func patternVisits(pattern string) int { return schema.PatternSize(pattern) / 4 }
 
 func (w *schemaWalk) follow(ref string) (int, error) {
 	if n, ok := w.known[ref]; ok {

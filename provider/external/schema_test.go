@@ -28,6 +28,8 @@ func TestTame_RefusesWhatWouldNotEnd(t *testing.T) {
 		"not a pointer":         `{"$ref":"#/%zz"}`,
 		"more than anybody has": doubling(30),
 		"simply too many":       `{"enum":[` + strings.Repeat(`1,`, maxVisits) + `1]}`,
+		"a pattern of repeats":  `{"pattern":"^` + strings.Repeat(`(a?){1000}`, 20) + `$"}`,
+		"as a name, too":        `{"patternProperties":{"^` + strings.Repeat(`(a?){1000}`, 20) + `$":true}}`,
 		"no schema":             `"string"`,
 		"a list":                `[]`,
 		"null":                  `null`,
@@ -56,6 +58,7 @@ func TestTame_TakesWhatSchemaMakersWrite(t *testing.T) {
 		"pydantic":       `{"$defs":{"Item":{"properties":{"sku":{"type":"string"}},"required":["sku"],"type":"object"}},"properties":{"a":{"$ref":"#/$defs/Item"},"b":{"items":{"$ref":"#/$defs/Item"},"type":"array"}},"type":"object"}`,
 		"draft 7":        `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"x/y":{"type":"string"}},"properties":{"a":{"$ref":"#/definitions/x~1y"}}}`,
 		"members of it":  `{"properties":{"$ref":{"type":"string"},"$id":{"type":"string"},"id":{"type":"string"}},"examples":[{"id":"1"}]}`,
+		"patterns":       `{"pattern":"^[a-z0-9._%+-]{1,64}@[a-z0-9.-]{1,255}$","patternProperties":{"^.{1,1000}$":{"pattern":"^\\d{4}-\\d{2}-\\d{2}$"}}}`,
 		"a long enum":    `{"enum":[` + strings.Repeat(`"x",`, 1000) + `"y"]}`,
 		"doubled, a bit": doubling(5),
 	} {

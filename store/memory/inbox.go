@@ -72,7 +72,7 @@ func (b *book) inbox(account string, wanted func(*store.Interrupt) bool) []store
 		}
 		for _, i := range run.asked {
 			if wanted(i) {
-				all = append(all, store.Asked{Interrupt: *i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph})
+				all = append(all, store.Asked{Interrupt: *i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph, Request: b.request(i)})
 			}
 		}
 	}

@@ -141,6 +141,9 @@ func setRuntimeParams(params map[string]string, config Config) error {
 		"enable_hashjoin":  "off",
 		"enable_mergejoin": "off",
 		"jit":              "off",
+		// And reads no more than the first rows that are wanted, in the order of an index: not all of them, to sort them.
+		"enable_sort":       "off",
+		"enable_bitmapscan": "off",
 
 		"statement_timeout":                   milliseconds(config.Timeout),
 		"lock_timeout":                        milliseconds(config.LockTimeout),

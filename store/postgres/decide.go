@@ -128,12 +128,13 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
 	var made string
 	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d.Answers)...)...)
-	if err := t.beside(d.Account, d.Beside); err != nil {
-		return store.Receipt{}, err
-	}
 	work := new(taken)
 	if d.Claim != nil {
 		work = t.take(decidedRunSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
+	}
+	// Last: it takes the lock of the account's log, for which all its other decisions wait until this one is committed.
+	if err := t.beside(d.Account, d.Beside); err != nil {
+		return store.Receipt{}, err
 	}
 	if err := s.do(ctx, "decide in", &t); err != nil {
 		return store.Receipt{}, err

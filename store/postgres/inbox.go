@@ -10,22 +10,26 @@ import (
 )
 
 const (
-	askedColumns = interruptColumns + `, r.state_key, r.provider, r.graph`
+	askedColumns = interruptColumns + `, r.state_key, r.provider, r.graph, ` + paperColumns
+
+	// ofTheirRuns leads from interrupts to their runs and their requests.
+	ofTheirRuns = `FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account`
 
 	// behind is what stands behind a place in the list. The first condition leads to the index, the second is exact.
 	behind = `sha256(i.account) = sha256($1) AND i.account = $1 AND i.created_at >= $2 AND (i.created_at, i.id) > ($2, $3)
   AND ($4::bytea = '' OR i.kind = $4)`
 
 	pendingAskedSQL = `
-SELECT ` + askedColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+SELECT ` + askedColumns + ` ` + ofTheirRuns + `
 WHERE ` + behind + ` AND i.state = 'pending' ORDER BY i.created_at, i.id LIMIT $5`
 
 	askedSQL = `
-SELECT ` + askedColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+SELECT ` + askedColumns + ` ` + ofTheirRuns + `
 WHERE ` + behind + ` AND ($6::text = '' OR i.state::text = $6) ORDER BY i.created_at, i.id LIMIT $5`
 
 	questionSQL = `
-SELECT ` + askedColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
+SELECT ` + askedColumns + ` ` + ofTheirRuns + `
 WHERE i.key = ` + thisKey + ` AND i.account = $1`
 
 	countPendingSQL = `
@@ -38,7 +42,12 @@ SELECT kind, count(*), min(created_at) FROM (
 )
 
 func scanAsked(rows pgx.CollectableRow) (a store.Asked, err error) {
-	a.Interrupt, err = scanInterrupt(withMore{rows, []any{name{&a.StateKey}, name{&a.Provider}, name{&a.Graph}}})
+	var request store.Paper
+	more := append([]any{name{&a.StateKey}, name{&a.Provider}, name{&a.Graph}}, paperDest(&request)...)
+	a.Interrupt, err = scanInterrupt(withMore{rows, more})
+	if request.Revision > 0 {
+		a.Request = &request
+	}
 	return a, err
 }
 

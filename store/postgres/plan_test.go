@@ -72,6 +72,9 @@ var (
 		"interrupts_of_run": {"run_key", "applied"}, "effects_of_run": {"run_key", "state"}, "runs_listed": {"created_at"}, "events_feed": {"xid"},
 	}
 
+	// fewToSort are those that sort what they are given, or what one run has of a kind, for the sake of some of it.
+	fewToSort = []string{"decideSQL", "papersOfKindSQL"}
+
 	wholeRun = []string{"interruptsSQL", "effectsSQL", "forgetInterruptsSQL", "forgetEffectsSQL", "run without questions"}
 )
 
@@ -121,6 +124,8 @@ type scan struct {
 	Index     string `json:"Index Name"`
 	Condition string `json:"Index Cond"`
 	Plans     []scan
+
+	limited bool // it stands below a limit, with nothing between them that has one of its own
 }
 
 func (s scan) String() string {
@@ -130,6 +135,8 @@ func (s scan) String() string {
 // cheap says whether a node reads few rows, however many there are.
 func (s scan) cheap(statement string) bool {
 	switch {
+	case s.Type == "Sort" && s.limited: // it reads everything for the sake of a few rows
+		return s.anyLimit() || slices.Contains(fewToSort, statement)
 	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // whose index is another node
 		return true
 	case s.Index != "" && s.Index == inOrder[statement]:
@@ -138,6 +145,11 @@ func (s scan) cheap(statement string) bool {
 		return slices.Contains(wholeRun, statement)
 	}
 	return s.Condition != ""
+}
+
+// anyLimit says whether something below a node has a limit.
+func (s scan) anyLimit() bool {
+	return slices.ContainsFunc(s.Plans, func(child scan) bool { return child.Type == "Limit" || child.anyLimit() })
 }
 
 // explain returns all nodes of the plan for any arguments.
@@ -169,6 +181,7 @@ func explain(t *testing.T, conn *pgxpool.Conn, text string) (scans []scan) {
 	walk = func(node scan) {
 		scans = append(scans, node)
 		for _, child := range node.Plans {
+			child.limited = node.limited || node.Type == "Limit"
 			walk(child)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -24,8 +25,9 @@ type cache struct {
 
 // turn is one call of a Store. All that it asks of Redis has to fit into one timeout.
 type turn struct {
-	key  store.Key
-	left time.Duration
+	key     store.Key
+	left    time.Duration
+	cleared bool // of what was under the key and none of ours
 }
 
 func (c *cache) turn(key store.Key) *turn { return &turn{key: key, left: c.config.Timeout} }
@@ -134,15 +136,16 @@ func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) err
 	bounded, cancel := context.WithTimeout(ctx, t.left)
 	defer cancel()
 	start := time.Now()
-	err := call(bounded)
+	err := heard(bounded, call)
 	t.left -= time.Since(start)
 	switch {
 	case err == nil:
 		c.breaker.succeeded()
 		return true
-	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
+	case goredis.HasErrorPrefix(err, "WRONGTYPE") && !t.cleared:
 		// Something else is under the key. It says nothing of other keys; but this one would never be of use again.
 		c.wrong.Add(1)
+		t.cleared = true
 		c.drop(ctx, t)
 		return true
 	case isOver(ctx):
@@ -151,6 +154,12 @@ func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) err
 	c.errors.Add(1)
 	c.breaker.failed(c.now())
 	return false
+}
+
+// heard is what a call of Redis comes to. The client panics at some of what is no answer of Redis.
+func heard(ctx context.Context, call func(context.Context) error) (err error) {
+	defer safely.Recover(&err)
+	return call(ctx)
 }
 
 // isOver says whether a context has ended. The connection learns of its deadline a moment before the context itself does.

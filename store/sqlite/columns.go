@@ -79,6 +79,21 @@ func (s sealed) Scan(src any) error {
 	return nil
 }
 
+// text takes bytes that are kept as text; NULL is nil.
+type text struct{ to *[]byte }
+
+func (t text) Scan(src any) error {
+	switch words := src.(type) {
+	case nil:
+		*t.to = nil
+	case string:
+		*t.to = []byte(words)
+	default:
+		return fmt.Errorf("%T instead of text", src)
+	}
+	return nil
+}
+
 // moment takes a time; NULL is none.
 type moment struct{ to *time.Time }
 

@@ -67,12 +67,15 @@ WITH RECURSIVE found (account) AS (
 // word is text, where what callers choose is bytes.
 type word string
 
-func scanPaper(row scanner) (p store.Paper, err error) {
-	var facts *string
-	err = row.Scan(&p.Account, &p.Kind, &p.ID, &p.Run, &p.Revision, sealed{&p.Body}, &facts, moment{&p.Next}, moment{&p.Created}, moment{&p.Updated})
-	if facts != nil {
-		p.Facts = []byte(*facts)
+// paperDest takes a paper, or none: all of its columns may be NULL.
+func paperDest(p *store.Paper) []any {
+	return []any{
+		zero(&p.Account), zero(&p.Kind), zero(&p.ID), zero(&p.Run), zero(&p.Revision), sealed{&p.Body}, text{&p.Facts}, moment{&p.Next}, moment{&p.Created}, moment{&p.Updated},
 	}
+}
+
+func scanPaper(row scanner) (p store.Paper, err error) {
+	err = row.Scan(paperDest(&p)...)
 	return p, err
 }
 

@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	askedColumns = interruptColumns + `, r.state_key, r.provider, r.graph`
+	askedColumns = interruptColumns + `, r.state_key, r.provider, r.graph, ` + paperColumns
 
-	// CROSS JOIN keeps the order: from the interrupts to their runs.
-	ofTheirRuns = `CROSS JOIN runs AS r ON r.account = i.account AND r.run = i.run`
+	// CROSS JOIN keeps the order: from the interrupts to their runs, and to their requests.
+	ofTheirRuns = `CROSS JOIN runs AS r ON r.account = i.account AND r.run = i.run
+LEFT JOIN papers AS p ON p.account = i.account AND p.kind = 'request' AND p.id = i.id`
 
 	behind = `i.account = ?1 AND (i.created_at, i.id) > (?2, ?3) AND (length(?4) = 0 OR i.kind = ?4)`
 
@@ -36,7 +37,11 @@ SELECT kind, count(*), min(created_at) FROM (
 )
 
 func scanAsked(row scanner) (a store.Asked, err error) {
-	a.Interrupt, err = scanInterrupt(withMore{row, []any{&a.StateKey, &a.Provider, &a.Graph}})
+	var request store.Paper
+	a.Interrupt, err = scanInterrupt(withMore{row, append([]any{&a.StateKey, &a.Provider, &a.Graph}, paperDest(&request)...)})
+	if request.Revision > 0 {
+		a.Request = &request
+	}
 	return a, err
 }
 

@@ -58,6 +58,20 @@ func testQuestion(t *testing.T, h *house) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{
+		{Kind: store.RequestPaper, ID: "b", Run: "r1", Body: []byte("review"), Facts: []byte(`{"n":1}`)}, {Kind: "vote", ID: "a", Run: "r1", Body: []byte("yes")},
+	}}))
+	request := h.paper(store.RequestPaper, "b")
+	want.Request = &request
+	if got, err = h.store.Question(h.ctx(), "acme", "b"); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("with its request: %s, %v", cmp.Diff(want, got), err)
+	}
+	for _, state := range []store.InterruptState{"", store.Pending} {
+		list, err := h.store.Asked(h.ctx(), "acme", store.AskedFilter{State: state})
+		if err != nil || len(list) != 2 || list[0].Request != nil || !cmp.Equal(list[1], want) {
+			t.Errorf("in a list each has its own request, if it has one: %+v, %v", list, err)
+		}
+	}
 	_, err = h.store.Question(h.ctx(), "acme", "c")
 	h.wants(err, store.ErrNotFound)
 	_, err = h.store.Question(h.ctx(), "other", "b")

@@ -696,6 +696,8 @@ export interface components {
             kind: string;
             runId: string;
             stateKey: string;
+            /** @description There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is. */
+            unreadable?: boolean;
             withdrawn?: boolean;
         };
         AnswersPage: {
@@ -1197,6 +1199,8 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "decided" | "withdrawn";
             stateKey: string;
+            /** @description Something of it cannot be opened: a key is missing, or it was changed. It is kept as it is. */
+            unreadable?: boolean;
         };
         Row: {
             /** Format: int64 */

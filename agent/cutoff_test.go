@@ -1,0 +1,84 @@
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// finishing is a model whose answers with calls end for a reason of their own.
+type finishing struct {
+	agent.Model
+	reason agent.Finish
+}
+
+func (f finishing) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
+	response, err := f.Model.Generate(ctx, request)
+	if err == nil && len(response.Message.ToolCalls) > 0 {
+		response.Finish = f.reason
+	}
+	return response, err
+}
+
+// wiping is a tool that does most harm when it is told least.
+func wiping(c *counter) *tool.Tool {
+	type args struct {
+		Only string `json:"only,omitempty"`
+	}
+	return tool.New("wipe", "Wipes everything, or only some of it.", func(_ context.Context, in args) (string, error) {
+		c.add("wipe " + in.Only)
+		return "wiped", nil
+	})
+}
+
+// An answer that ran into a limit ends in the middle of its last call. Some services then give out the arguments that were written so far, as if they
+// were all; some give none. The call was made with those.
+func TestI4_ACallThatWasCutOffIsNotMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason agent.Finish
+		args   string
+		made   bool
+	}{
+		"the limit, before any argument": {agent.FinishLength, ``, false},
+		"the limit, an empty object":     {agent.FinishLength, `{}`, false},
+		"the limit, some arguments":      {agent.FinishLength, `{"only":"tmp"}`, false},
+		"a filter":                       {agent.FinishFilter, `{}`, false},
+		"done, without arguments":        {agent.FinishCalls, ``, true},
+		"done":                           {agent.FinishStop, `{}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, p *program) {
+				var c counter
+				var told string
+				p.build = func() agent.Agent {
+					return must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(asking(&c, "ask"), wiping(&c)), Model: finishing{model(&c, "clerk",
+						script.Calls(call("ask", "A"), agent.ToolCall{Name: "wipe", Args: test.args}),
+						func(r *agent.Request) (agent.Message, error) {
+							told = r.Messages[len(r.Messages)-1].Text
+							return agent.Assistant("Done."), nil
+						}), test.reason}}))
+				}
+				p.answer(one(t, p.query("Go.").waits(t)), "yes").finished(t) // the calls before it are whole, and wait as ever
+				wiped := c.of("wipe ") + c.of("wipe tmp")
+				if c.of("ask done") != 1 || (wiped == 1) != test.made || strings.Contains(told, "cut off") == test.made {
+					t.Errorf("this happened: %v; the model was told %q", c.n, told)
+				}
+			})
+		})
+	}
+}
+
+// A plan without its end is none.
+func TestPlan_ThatWasCutOffIsNotCarriedOut(t *testing.T) {
+	var c counter
+	a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "root", Executor: asker(&c, "a"),
+		Planner: finishing{model(&c, "plan", script.Call("plan", `{"steps":["buy"]}`)), agent.FinishLength}}))
+	p := play(newRunner(t, a).Query(t.Context(), "Buy, and have it approved first.", agent.WithRun("run")))
+	if p.err == nil || !strings.Contains(p.err.Error(), "cut off") {
+		t.Errorf("%q", p.log())
+	}
+}

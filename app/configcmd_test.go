@@ -1,0 +1,39 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file was called good that no server could start with: each value was right by itself, and what it names was not.
+func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("bad.yaml", []byte("default: maybe\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"desk: {policyFile: none.yaml}":                          "desk.policyFile: open none.yaml: no such file",
+		"desk: {policyFile: bad.yaml}":                           "bad.yaml:1",
+		"desk: {routesFile: none.yaml}":                          "desk.routesFile",
+		"desk: {groupsFile: none.yaml}":                          "desk.groupsFile",
+		"desk: {timeZone: Mars}":                                 `desk.timeZone: "Mars" is no time zone`,
+		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",
+		"store: {redisURL: 'http://x'}":                          "store.redisURL",
+		"store: {url: 'postgres://db/x'}":                        "key.file",
+		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
+	} {
+		file := filepath.Join(dir, "fermata.yaml")
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if exit, out, errOut := call(t, "config", "check", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+			t.Errorf("%s: %d %s%s", text, exit, out, errOut)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) != 2 {
+		t.Errorf("a check makes nothing: %v", left)
+	}
+}

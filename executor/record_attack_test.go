@@ -1,0 +1,147 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// recorded are the bodies of a type in the log of acme, in order.
+func recorded[B audit.Body](t *testing.T, s store.Store) (bodies []B) {
+	t.Helper()
+	for r, err := range audit.Records(audit.Over(s).Records(t.Context(), "acme", 0, 0)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, ok := r.Body.(B); ok {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
+func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
+	t.Helper()
+	for _, act := range all {
+		if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
+			t.Fatalf("%T: %v", act, err)
+		}
+	}
+}
+
+// In a year somebody shows a comment, a question or a reason, and says that it is the one of then. The log had the same digest for all of them.
+func TestAttack_I12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := office(t, s, new(dropper), nil)
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	run := desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.Agent}}
+	acts(t, e, asked,
+		desk.Comment{From: by("bob"), Text: "looks wrong"}, desk.Comment{From: by("bob"), Text: "looks right"}, desk.Comment{From: by("bob"), Text: "looks wrong"},
+		desk.AskBack{From: by("bob"), Question: "why"}, desk.AskBack{From: by("bob"), Question: "what for"},
+		desk.AnswerBack{From: run, Question: 2, Answer: "looks right"},
+		desk.Delegate{From: by("bob"), To: "eve", Reason: "why"},
+		desk.Escalate{From: by("bob"), Reason: "why"},
+	)
+	said := recorded[audit.Commented](t, s)
+	if len(said) != 4 || said[0] == said[1] || said[0] != said[2] || said[3] != said[1] {
+		t.Errorf("comments: %+v", said)
+	}
+	words := recorded[audit.Decided](t, s)
+	if len(words) != 2 || words[0].Reason == words[1].Reason {
+		t.Fatalf("questions: %+v", words)
+	}
+	why := words[0].Reason
+	if d := recorded[audit.Delegated](t, s); len(d) != 1 || d[0].Reason != why {
+		t.Errorf("why it was delegated: %+v", d)
+	}
+	if d := recorded[audit.Escalated](t, s); len(d) != 1 || d[0].Reason != why {
+		t.Errorf("why it was escalated: %+v", d)
+	}
+}
+
+// An answer settles what a run does next. The log said that somebody answered, and not what.
+func TestAttack_I12_TheLogKnowsWhatWasAnswered(t *testing.T) {
+	type review struct {
+		Text string `json:"text"`
+	}
+	kind := fermata.NewKind[review, review]("log-review")
+	p := single(t, "ask", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		said, err := kind.Ask(ctx, review{o.Table})
+		o.Receipt = said.Text
+		return o, err
+	})
+	s := memory.NewRuns(nil)
+	e := executorOf(t, s, p, nil)
+	asked := waits(t, began(t, e, "a", "inproc:ask", `{"table":"users"}`)).Interrupts[0].ID
+	completed(t, mustRun(t, e, word("ann", "a", "r1", asked, `{"text":"keep it"}`)))
+	words := recorded[audit.Decided](t, s)
+	if len(words) != 1 || words[0].Answer == (audit.Digest{}) {
+		t.Fatalf("%+v", words)
+	}
+}
+
+// Who may decide by now, and that the use of a grant is the effect which follows, could not be told from the log.
+func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) {
+	s, d := memory.NewRuns(nil), new(dropper)
+	e := office(t, s, d, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}`, `{from: ["group:dba"], widen: ["group:owners"]}`, 1))
+		route := desk.DefaultRoute()
+		route.Steps = slices.Insert(route.Steps, 1, desk.Step{At: desk.Duration(time.Minute), Widen: []string{"group:owners"}})
+		c.Desk.Routes = map[string]desk.Route{"default": route}
+	})
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	acts(t, e, asked, desk.Escalate{From: by("bob")})
+	if let := recorded[audit.Escalated](t, s); len(let) != 2 || !slices.Equal(let[1].To, []string{"group:owners"}) {
+		t.Errorf("who was let in: %+v", let)
+	}
+	mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+	if words := recorded[audit.Decided](t, s); len(words) != 1 || !slices.Equal(words[0].Groups, []string{"dba or owners"}) {
+		t.Errorf("for whom bob spoke: %+v", words)
+	}
+	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", Auth: desk.AuthMFA, TTL: time.Hour, MaxUses: 1}); err != nil {
+		t.Fatal(err)
+	}
+	completed(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "again", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"}))
+	used, begun := recorded[audit.GrantUsed](t, s), recorded[audit.EffectBegun](t, s)
+	if len(used) != 1 || len(begun) != 2 || used[0].Action.Args != begun[1].Action.Args {
+		t.Errorf("the grant was used for %+v, and what was begun is %+v", used, begun)
+	}
+	if begun[1].Ruling.Digest != e.Rules().Digest() {
+		t.Errorf("by which policy nobody was asked: %+v", begun[1].Ruling)
+	}
+}
+
+// A digest whose payload is gone was erased by order, or somebody made it disappear. Only the log could tell, and did not.
+func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Retention, c.Timeout = 6*time.Hour, 24*time.Hour, -1 })
+		startSpy(t, e, "over")
+		over := known(t, s, "over").Run.ID
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(48 * time.Hour)
+		startSpy(t, e, "open")
+		open := known(t, s, "open").Run.ID
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		want := []audit.Erased{{Payloads: []string{over}, Order: "retention"}, {Payloads: []string{open}, Order: "erasure"}}
+		if got := recorded[audit.Erased](t, s); !reflect.DeepEqual(got, want) {
+			t.Errorf("the log says %+v, want %+v", got, want)
+		}
+	})
+}

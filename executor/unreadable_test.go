@@ -1,0 +1,102 @@
+package executor_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/store"
+)
+
+// forgetful is a box that has lost the key of some values.
+type forgetful struct {
+	*box.Box
+	lost string // what their labels have in common
+}
+
+func (f *forgetful) Open(label string, sealed []byte) ([]byte, error) {
+	if sealed != nil && f.lost != "" && strings.Contains(label, f.lost) {
+		return nil, box.ErrNoKey
+	}
+	return f.Box.Open(label, sealed)
+}
+
+// One answer that nobody can open any more stopped the pulling of its whole account, for ever: the cursor never got past it.
+func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var log bytes.Buffer
+		keys := &forgetful{Box: testBox(t)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.NewTextHandler(&log, nil)) })
+		for n := range 3 {
+			startSpy(t, e, fmt.Sprint("spy-", n))
+			completed(t, mustRun(t, e, addressed(t, e, approveSpy(fmt.Sprint("spy-", n)))))
+		}
+		lost := known(t, s, "spy-1").Interrupts[0].ID
+		keys.lost = fmt.Sprintf("%q/%s/", lost, store.SealedAnswer)
+
+		var seen []string
+		for cursor := ""; ; {
+			list, next, err := e.Answers(t.Context(), "acme", cursor, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range list {
+				seen = append(seen, a.StateKey)
+				if a.Unreadable != (a.Interrupt == lost) || (a.Answer == nil) != a.Unreadable || a.By != "ann" || a.At.IsZero() || a.Expired {
+					t.Errorf("it pulled %+v", a)
+				}
+			}
+			if next == cursor {
+				break
+			}
+			cursor = next
+		}
+		if !slices.Equal(seen, []string{"spy-0", "spy-1", "spy-2"}) {
+			t.Errorf("it pulled %v", seen)
+		}
+		if n := e.Stats().Unreadable; n != 1 || !strings.Contains(log.String(), lost) {
+			t.Errorf("operators hear of %d: %s", n, log.String())
+		}
+
+		keys.lost = "" // somebody found the key
+		list, _, err := e.Answers(t.Context(), "acme", "", 100)
+		if err != nil || len(list) != 3 || list[1].Unreadable || list[1].Answer == nil {
+			t.Errorf("with the key: %+v, %v", list, err)
+		}
+	})
+}
+
+// The same in the list of what people are asked: they see that it is there, and all the others.
+func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		keys := &forgetful{Box: testBox(t)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		for n := range 3 {
+			startSpy(t, e, fmt.Sprint("spy-", n))
+		}
+		lost := known(t, s, "spy-1").Interrupts[0].ID
+		keys.lost = fmt.Sprintf("%q/%s/", lost, store.SealedData)
+		list, err := e.Questions(t.Context(), "acme", store.AskedFilter{})
+		if err != nil || len(list) != 3 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		for _, q := range list {
+			if q.Unreadable != (q.ID == lost) || (q.Data == nil) != q.Unreadable {
+				t.Errorf("it lists %+v", q)
+			}
+		}
+		if n := e.Stats().Unreadable; n != 1 {
+			t.Errorf("operators hear of %d", n)
+		}
+		yes := approveSpy("spy-1")
+		yes.Targets, yes.Value = map[string]executor.Answer{lost: {Value: yes.Value}}, nil
+		if outcome, err := e.Run(t.Context(), yes); err == nil {
+			t.Errorf("I6: what nobody can see was approved: %#v", outcome)
+		}
+	})
+}

@@ -1,0 +1,36 @@
+//go:build unix
+
+package box_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/box"
+)
+
+// An administrator changed the key of a server that runs as a user of its own. The new file was root's, the server went on sealing with the key
+// that it knew, and what it wrote then could be opened by nobody.
+func TestRotate_TheFileStaysItsOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root changes what belongs to others")
+	}
+	const server = 65534
+	path := keyFile(t)
+	if err := os.Chown(path, server, server); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(string) error{"rotate": box.Rotate, "retire": box.Retire} {
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != server || owner.Gid != server || info.Mode().Perm() != 0o600 {
+			t.Errorf("after %s it is of %d:%d, mode %o", what, owner.Uid, owner.Gid, info.Mode().Perm())
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp/syntax"
+)
+
+// maxCost is how many looks at a value one check may take; each is a few millionths of a second. The check itself cannot be stopped.
+const maxCost = 250_000
+
+// patternLooks is how much of a pattern (its size, times the length of the text) is as much work as one look.
+const patternLooks = 80
+
+var errCostly = errors.New("it takes too long to check: it has too many values for its schema, or its texts are too long for a pattern")
+
+// affordable refuses a check that would take too long. It goes where the check goes, but without doing its work, and as if nothing ended it early.
+func affordable(text, data json.RawMessage) error {
+	w := costWalk{left: maxCost, patterns: make(map[string]int)}
+	var value any
+	if err := errors.Join(json.Unmarshal(text, &w.root), json.Unmarshal(data, &value)); err != nil {
+		return err
+	}
+	if w.look(w.root, value); w.left < 0 {
+		return errCostly
+	}
+	return nil
+}
+
+// costWalk counts looks at values, down from maxCost. It stops below zero.
+type costWalk struct {
+	root     any
+	left     int
+	patterns map[string]int // their sizes
+}
+
+// look is one of a schema at a value, with all that follow from it.
+func (w *costWalk) look(schema, value any) {
+	object, ok := schema.(map[string]any)
+	if w.left--; w.left < 0 || !ok {
+		return
+	}
+	for name, child := range object {
+		switch value := value.(type) {
+		case map[string]any:
+			w.members(name, child, value)
+		case []any:
+			w.items(name, child, value)
+		case string:
+			if pattern, ok := child.(string); ok && name == "pattern" {
+				w.match(pattern, value)
+			}
+		}
+		w.same(name, child, value)
+	}
+}
+
+// same follows the keywords that stay with the value.
+func (w *costWalk) same(name string, child, value any) {
+	switch name {
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		ref, _ := child.(string)
+		w.look(find(w.root, ref), value)
+	case "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies":
+		w.each(child, func(_ string, schema any) { w.look(schema, value) })
+	case "not", "if", "then", "else":
+		w.look(child, value)
+	case "enum", "const", "required":
+		w.left -= size(child) / 8
+	}
+}
+
+// members follows the keywords that are about what is in an object.
+func (w *costWalk) members(name string, child any, value map[string]any) {
+	switch name {
+	case "properties":
+		w.each(child, func(key string, schema any) {
+			if member, ok := value[key]; ok {
+				w.look(schema, member)
+			}
+		})
+	case "patternProperties":
+		w.each(child, func(pattern string, schema any) {
+			w.each(value, func(key string, member any) {
+				w.match(pattern, key)
+				w.look(schema, member)
+			})
+		})
+	case "additionalProperties", "unevaluatedProperties":
+		w.each(value, func(_ string, member any) { w.look(child, member) })
+	case "propertyNames":
+		w.each(value, func(key string, _ any) { w.look(child, key) })
+	}
+}
+
+// items follows the keywords that are about what is in an array.
+func (w *costWalk) items(name string, child any, value []any) {
+	schemas, several := child.([]any)
+	switch name {
+	case "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains":
+		for i, item := range value {
+			switch {
+			case w.left < 0:
+				return
+			case !several:
+				w.look(child, item)
+			case i < len(schemas):
+				w.look(schemas[i], item)
+			}
+		}
+	}
+}
+
+// each calls a function for what is in a list or an object, as long as there is something left.
+func (w *costWalk) each(of any, call func(key string, child any)) {
+	switch of := of.(type) {
+	case []any:
+		for _, child := range of {
+			if w.left < 0 {
+				return
+			}
+			call("", child)
+		}
+	case map[string]any:
+		for key, child := range of {
+			if w.left < 0 {
+				return
+			}
+			call(key, child)
+		}
+	}
+}
+
+func (w *costWalk) match(pattern, text string) {
+	known, ok := w.patterns[pattern]
+	if !ok {
+		known = PatternSize(pattern)
+		w.patterns[pattern] = known
+	}
+	w.left -= 1 + known*len(text)/patternLooks
+}
+
+// size counts the values in a value.
+func size(value any) int {
+	n := 1
+	switch value := value.(type) {
+	case []any:
+		for _, child := range value {
+			n += size(child)
+		}
+	case map[string]any:
+		for _, child := range value {
+			n += size(child)
+		}
+	}
+	return n
+}
+
+// PatternSize is about how large a regular expression is when its repeats are written out; 0 for what is none.
+func PatternSize(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return expanded(parsed)
+}
+
+func expanded(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += expanded(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
+}

@@ -1,0 +1,58 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/schema"
+)
+
+func list(item string, n int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+}
+
+// A schema comes from whoever asks, and the check of an answer cannot be stopped. With a schema of 200 bytes and an answer of 60 000 it took minutes: a
+// few of those, and a server did nothing else.
+func TestFits_DoesNotBeginACheckThatWouldTakeTooLong(t *testing.T) {
+	const most = 60_000 // bytes of an answer
+	zeros := list("0", most/2)
+	for name, test := range map[string]struct{ schema, data string }{
+		"any of many":             {`{"items":{"anyOf":` + list(`{"const":1}`, 2000) + `}}`, zeros},
+		"not any of many":         {`{"items":{"allOf":` + list(`{"not":{"const":1}}`, 1000) + `}}`, zeros},
+		"one of many, further in": {`{"oneOf":` + list(`{"items":{"const":1}}`, 1000) + `}`, zeros},
+		"by reference":            {`{"$defs":{"d":{"anyOf":` + list(`{"const":1}`, 1000) + `}},"items":{"$ref":"#/$defs/d"}}`, zeros},
+		"many values to choose":   {`{"items":{"enum":` + list(`"x"`, 5000) + `}}`, zeros},
+		"a pattern of repeats":    {`{"pattern":"^` + strings.Repeat(`(a?){1000}`, 20) + `$"}`, `"` + strings.Repeat("a", most) + `"`},
+		"many patterns":           {`{"items":{"allOf":` + list(`{"pattern":"^a*$"}`, 1000) + `}}`, list(`"`+strings.Repeat("a", 1000)+`"`, 60)},
+		"a pattern for each name": {`{"patternProperties":{"^` + strings.Repeat(`(a?){1000}`, 20) + `$":true}}`, `{"` + strings.Repeat("a", most) + `":1}`},
+		"contained in many":       {`{"allOf":` + list(`{"contains":{"const":1},"minContains":0}`, 1000) + `}`, zeros},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := schema.Fits("answer", json.RawMessage(test.schema), json.RawMessage(test.data))
+			if err == nil || !strings.Contains(err.Error(), "too long to check") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestFits_TakesLargeAnswersToUsualSchemas(t *testing.T) {
+	row := `{"id":"a1","country":"c199","tags":["x","y"],"note":"none"}`
+	rows := `{"type":"array","uniqueItems":false,"items":{"type":"object","required":["id","country"],"additionalProperties":false,"properties":{
+		"id":{"type":"string","pattern":"^[a-z0-9-]{1,64}$"},"country":{"oneOf":` + strings.ReplaceAll(list(`{"const":"c","title":"C"}`, 199), `"c"`, `"cx"`) + `},
+		"tags":{"type":"array","items":{"enum":["x","y","z"]}},"note":{"$ref":"#/$defs/note"}}},"$defs":{"note":{"type":["string","null"],"maxLength":2000}}}`
+	rows = strings.Replace(rows, `"cx"`, `"c199"`, 1)
+	for name, test := range map[string]struct{ schema, data string }{
+		"a table":            {rows, list(row, 900)},
+		"a long text":        {`{"type":"string","pattern":"^[^<>]*$"}`, `"` + strings.Repeat("a", 60_000) + `"`},
+		"many numbers":       {`{"type":"array","items":{"type":"number","minimum":0}}`, list("0", 30_000)},
+		"an object of words": {`{"type":"object","additionalProperties":{"type":"string"}}`, `{"a":"b"}`},
+		"anything":           {`true`, list("0", 30_000)},
+		"nothing said":       {`{}`, list("0", 30_000)},
+	} {
+		if err := schema.Fits("answer", json.RawMessage(test.schema), json.RawMessage(test.data)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+)
+
+// brokenList is a store that lists no runs.
+type brokenList struct {
+	store.Store
+	err error
+}
+
+func (b brokenList) List(context.Context, string, store.Filter) ([]store.Run, error) {
+	return nil, b.err
+}
+
+// A value that no key opens was a 503 for whoever asked, and nothing at all for whoever runs the server.
+func TestUnavailable_IsInTheLogWithItsReason(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) {
+		c.Store = brokenList{c.Store, errors.New("the disk is gone")}
+	})
+	got := s.call("approver@acme", "GET", "/api/v1/runs", "")
+	if got.status != 503 || strings.Contains(got.field("detail").(string), "disk") {
+		t.Errorf("the caller hears %+v", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, "the disk is gone") || !strings.Contains(log, "operation=list-runs") {
+		t.Errorf("the operator reads:\n%s", log)
+	}
+	if !strings.Contains(s.metrics(), `fermata_errors_total{where="operation"} 1`) {
+		t.Error("it is not counted")
+	}
+}
+
+// Whoever goes away before they are answered is no trouble of the server's.
+func TestUnavailable_NotForThoseWhoAreGone(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.Store = brokenList{c.Store, context.Canceled} })
+	s.call("approver@acme", "GET", "/api/v1/runs", "")
+	if log := s.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Errorf("the operator reads:\n%s", log)
+	}
+}

@@ -1,0 +1,78 @@
+package redis
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+)
+
+// garbled listens where Redis should be. It greets as an old Redis does, and gives every other command the same answer.
+func garbled(t *testing.T, answer string) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				for lines := bufio.NewScanner(conn); lines.Scan() && lines.Scan() && lines.Scan(); { // how many words, how long the first is, the first
+					reply := answer
+					if word := lines.Text(); word == "hello" || word == "client" {
+						reply = "-ERR unknown command\r\n"
+					}
+					if _, err := conn.Write([]byte(reply)); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "redis://" + listener.Addr().String()
+}
+
+// Whatever listens where Redis should be: it is one more Redis that is of no use. The client panicked at a length that no memory has, and
+// one that has the wrong type under each key, even when that was removed, was told to remove it until the time was over.
+func TestGarbage_WhateverListensInThePlaceOfRedis(t *testing.T) {
+	for name, answer := range map[string]string{
+		"a string of any length":     "$9223372036854775000\r\n",
+		"an array of any length":     "*9223372036854775000\r\n",
+		"a map of any length":        "%9223372036854775000\r\n",
+		"arrays without end":         strings.Repeat("*1\r\n", 1000),
+		"a length that is none":      "$-17\r\n",
+		"another protocol":           "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"an empty line":              "\r\n",
+		"fewer values than asked":    "*0\r\n",
+		"values of other types":      "*1\r\n:5\r\n",
+		"a status":                   "+OK\r\n",
+		"nothing":                    "*-1\r\n",
+		"no permission":              "-NOPERM this user has no permissions\r\n",
+		"loading":                    "-LOADING Redis is loading the dataset in memory\r\n",
+		"moved to nowhere":           "-MOVED 3999 127.0.0.1:1\r\n",
+		"a replica that only reads":  "-READONLY You can't write against a read only replica.\r\n",
+		"out of memory":              "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+		"wrong type, whatever it is": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+		"a push that nobody wants":   ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustNew(t, newBehind(), mustClient(t, garbled(t, answer)), Config{})
+			for base := range int64(6) {
+				mustSave(t, s, demo, base, parts{"a": "1"}.delta())
+				wantStored(t, s, demo, parts{"a": "1"}.at(base+1))
+			}
+			if err := s.Delete(t.Context(), demo); err != nil {
+				t.Error(err)
+			}
+			if stats := s.Stats(); stats.Hits != 0 || stats.Wrong > 20 {
+				t.Errorf("counted %+v; want no hits, and one try to clear the way per call at most", stats)
+			}
+		})
+	}
+}

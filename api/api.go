@@ -142,15 +142,16 @@ type Page[T any] struct {
 
 // Me is who calls, as the server knows them.
 type Me struct {
-	Principal string     `json:"principal"`
-	Name      string     `json:"name,omitempty"`
+	Principal string     `json:"principal" doc:"Who you are in records."`
+	Name      string     `json:"name,omitempty" doc:"What people call you."`
 	Account   string     `json:"account"`
 	Roles     []string   `json:"roles"`
-	Method    string     `json:"method"`
-	AMR       []string   `json:"amr,omitempty"`
-	ACR       string     `json:"acr,omitempty"`
-	At        *time.Time `json:"at,omitempty"`
-	Until     *time.Time `json:"until,omitempty"`
+	Method    string     `json:"method,omitempty" doc:"How you proved who you are." enum:"key,oidc,token,dev"`
+	AMR       []string   `json:"amr,omitempty" doc:"How the identity provider made sure (RFC 8176)."`
+	ACR       string     `json:"acr,omitempty" doc:"How sure the identity provider is."`
+	Strength  string     `json:"strength,omitempty" doc:"What that is worth to policies."`
+	At        *time.Time `json:"at,omitempty" doc:"When you were asked for a proof last."`
+	Until     *time.Time `json:"until,omitempty" doc:"When this ends by itself. A session that is not used ends before."`
 }
 
 // Health says that the server is there.

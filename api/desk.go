@@ -85,6 +85,16 @@ type Act struct {
 	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1."`
 }
 
+// Supposed is an action to try the rules on.
+type Supposed struct {
+	Graph     string          `json:"graph,omitempty"`
+	Node      string          `json:"node,omitempty"`
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Requester string          `json:"requester,omitempty"`
+	Agent     string          `json:"agent,omitempty"`
+}
+
 // Policy is the rules in force.
 type Policy struct {
 	Digest  string          `json:"digest"`

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/cases"
@@ -230,7 +230,7 @@ func (c *policyExplain) Run(ctx context.Context, p *program) error {
 }
 
 func (c *policyExplain) ask(ctx context.Context) (decision policy.Decision, err error) {
-	action := client.Supposed{Tool: c.Tool, Graph: c.Graph, Requester: c.Requester, Agent: c.Agent}
+	action := api.Supposed{Tool: c.Tool, Graph: c.Graph, Requester: c.Requester, Agent: c.Agent}
 	if c.Args != "" {
 		if !json.Valid([]byte(c.Args)) {
 			return decision, usage("--args is no JSON")

@@ -264,7 +264,7 @@ func TestClient_NeedNotWait(t *testing.T) {
 	if view, err := c.Run(t.Context(), pending.StateKey); err != nil || view.RunID != pending.Run || view.Status != "waiting" {
 		t.Errorf("%+v, %v", view, err)
 	}
-	if me, err := c.Me(t.Context()); err != nil || me.Principal != "ann" || me.Account != "acme" || me.Roles[0] != "admin" {
+	if me, err := c.Me(t.Context()); err != nil || me.Principal != "ann" || me.Account != "acme" || me.Roles[0] != "admin" || me.Strength != "token" {
 		t.Errorf("%+v, %v", me, err)
 	}
 	if kinds, err := c.Kinds(t.Context()); err != nil || len(kinds.Items) == 0 {

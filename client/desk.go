@@ -48,19 +48,9 @@ func (c *Client) Analytics(ctx context.Context, days int, zone string) (report a
 	return report, c.call(ctx, request{path: "/analytics", query: query}, &report)
 }
 
-// Supposed is an action that somebody might want to do.
-type Supposed struct {
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args,omitempty"`
-	Graph     string          `json:"graph,omitempty"`
-	Node      string          `json:"node,omitempty"`
-	Requester string          `json:"requester,omitempty"`
-	Agent     string          `json:"agent,omitempty"`
-}
-
 // ExplainPolicy says what the rules of the server would say of an action, and why; nothing is done. It is the JSON of a policy.Decision, for whoever wants to
 // link that package.
-func (c *Client) ExplainPolicy(ctx context.Context, action Supposed) (decision json.RawMessage, err error) {
+func (c *Client) ExplainPolicy(ctx context.Context, action api.Supposed) (decision json.RawMessage, err error) {
 	return decision, c.call(ctx, request{method: http.MethodPost, path: "/policies/explain", body: action}, &decision)
 }
 

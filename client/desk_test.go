@@ -129,7 +129,7 @@ func TestAnalytics_AreAskedAgainAndRead(t *testing.T) {
 
 func TestExplainPolicy_SaysThatThereIsNone(t *testing.T) {
 	c := serve(t, plain)
-	_, err := c.ExplainPolicy(t.Context(), client.Supposed{Tool: "refund", Args: json.RawMessage(`{"cents":1}`)})
+	_, err := c.ExplainPolicy(t.Context(), api.Supposed{Tool: "refund", Args: json.RawMessage(`{"cents":1}`)})
 	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "no_policy" {
 		t.Errorf("%v", err)
 	}

@@ -40,13 +40,10 @@ func (e *Executor) MayDecide(doc desk.Request, person string) error {
 
 // Supposed is an action to try the rules on.
 type Supposed struct {
-	Account   string          `json:"-"`
-	Graph     string          `json:"graph,omitempty"`
-	Node      string          `json:"node,omitempty"`
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args,omitempty"`
-	Requester string          `json:"requester,omitempty"`
-	Agent     string          `json:"agent,omitempty"`
+	Account, Graph, Node string
+	Tool                 string
+	Args                 json.RawMessage
+	Requester, Agent     string
 }
 
 // Suppose says what the rules would decide on an action, and why. It changes nothing.

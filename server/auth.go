@@ -27,6 +27,14 @@ const (
 // Roles lists all roles.
 var Roles = []Role{Agent, Approver, Auditor, Admin}
 
+func roleNames(roles []Role) []string {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = string(role)
+	}
+	return names
+}
+
 // Principal is who calls.
 type Principal struct {
 	// Account is the tenant. Everything that a principal sees and does is within it.

@@ -52,13 +52,15 @@ func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ 
 	return out, nil
 }
 
-type explainInput struct{ Body executor.Supposed }
+type explainInput struct{ Body api.Supposed }
 
 type explainOutput struct{ Body json.RawMessage }
 
 func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
-	in.Body.Account = who(ctx).Account
-	decision, err := s.config.Executor.Suppose(ctx, in.Body)
+	b := in.Body
+	decision, err := s.config.Executor.Suppose(ctx, executor.Supposed{
+		Account: who(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
+	})
 	if err != nil {
 		return nil, explain(err)
 	}

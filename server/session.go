@@ -47,15 +47,11 @@ func (p *people) begin(ctx context.Context, who Principal, proof string) (sessio
 	now := p.now()
 	who.Auth.Until = now.Add(p.Life).Truncate(time.Second)
 	s := session{ID: ident.Derive(sessionKind, proof), Secret: rand.Text(), Who: who, Seen: now}
-	roles := make([]string, len(who.Roles))
-	for i, role := range who.Roles {
-		roles[i] = string(role)
-	}
 	if value, err := p.sealCookie(sessionLabel, s); err != nil || len(value) > maxCookie {
 		return s, errors.Join(errTooLong, err)
 	}
 	err := p.Credentials.AddCredential(ctx, store.Credential{
-		ID: s.ID, Account: who.Account, Name: who.ID, Role: strings.Join(roles, ","), Hash: hashOf(s.Secret), Expires: who.Auth.Until,
+		ID: s.ID, Account: who.Account, Name: who.ID, Role: strings.Join(roleNames(who.Roles), ","), Hash: hashOf(s.Secret), Expires: who.Auth.Until,
 	})
 	if errors.Is(err, store.ErrExists) {
 		return s, errUsed

@@ -110,6 +110,14 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 			s.chat("agent@acme", startHeld, "Prefer", "respond-async")
 			return s.chat("agent@acme", startDemo)
 		}},
+		"unreadable": {func(t *testing.T) *site {
+			nothing := "/data/" // of any question
+			keys := new(keyless)
+			keys.lost.Store(&nothing)
+			return openWith(t, nil, func(c *executor.Config) { keys.Box, c.Box = c.Box, keys })
+		}, func(s *site) answer {
+			return s.call("approver@acme", "GET", "/api/v1/requests/"+first(s), "")
+		}},
 		"internal": {with(func(c *server.Config) {
 			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) { panic(canary) })
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},

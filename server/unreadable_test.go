@@ -52,6 +52,14 @@ func TestRequests_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 			if text := s.metrics(); !strings.Contains(text, "\nfermata_unreadable_total 1\n") {
 				t.Error(text)
 			}
+			for _, got := range []answer{
+				s.call("approver@acme", "GET", "/api/v1/requests/"+lost, ""),
+				s.call("approver@acme", "POST", "/api/v1/requests/"+lost+"/decision", `{"resumeId":"r1","answer":"approve"}`),
+			} {
+				if got.status != 500 || !strings.Contains(got.body, `"code":"unreadable"`) {
+					t.Errorf("by itself: %v", got)
+				}
+			}
 		})
 	}
 }

@@ -1106,7 +1106,7 @@ export interface components {
              * @description What is wrong, for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_yours" | "not_possible" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "internal" | "unavailable";
+            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_yours" | "not_possible" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description Who decided, when and how, if somebody did before. */
             decided?: components["schemas"]["Decided"];
             /** @description What is wrong here, for people. */

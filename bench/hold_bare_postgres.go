@@ -121,7 +121,7 @@ func newBarePostgres(ctx context.Context, connString string) (*barePostgres, err
 	}
 	config.MaxConns = poolSize
 	for name, value := range map[string]string{
-		"search_path": "fermata", "synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "jit": "off", "enable_sort": "off", "enable_bitmapscan": "off",
+		"search_path": "fermata", "synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "jit": "off", "enable_sort": "off", "enable_bitmapscan": "off", "max_parallel_workers_per_gather": "0",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 	} {
 		config.ConnConfig.RuntimeParams[name] = value

@@ -144,6 +144,8 @@ func setRuntimeParams(params map[string]string, config Config) error {
 		// And reads no more than the first rows that are wanted, in the order of an index: not all of them, to sort them.
 		"enable_sort":       "off",
 		"enable_bitmapscan": "off",
+		// To start a second process takes longer than to read a page.
+		"max_parallel_workers_per_gather": "0",
 
 		"statement_timeout":                   milliseconds(config.Timeout),
 		"lock_timeout":                        milliseconds(config.LockTimeout),

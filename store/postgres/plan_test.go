@@ -106,6 +106,11 @@ func plans(t *testing.T, s *Store, when string) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
+	for _, eager := range []string{"parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size", "min_parallel_index_scan_size"} { // as with a million rows
+		if _, err := conn.Exec(t.Context(), `SET `+eager+` = 0`); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Run(when, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
 			for _, scan := range explain(t, conn, texts[name]) {
@@ -135,6 +140,8 @@ func (s scan) String() string {
 // cheap says whether a node reads few rows, however many there are.
 func (s scan) cheap(statement string) bool {
 	switch {
+	case strings.HasPrefix(s.Type, "Gather"): // it starts other processes
+		return false
 	case s.Type == "Sort" && s.limited: // it reads everything for the sake of a few rows
 		return s.anyLimit() || slices.Contains(fewToSort, statement)
 	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // whose index is another node

@@ -129,7 +129,7 @@ var executorMutants = []mutant{
 		swap("case err != nil || before.revision == 0:", "case true:"),
 		"./executor", "TestI3_OneAnswerAcross"},
 	{"I12", "a request that cannot expire is over all the same", "executor/lapse.go",
-		swap("return store.Beside{Papers: []store.PaperChange{{", "return store.Beside{}\n\t\treturn store.Beside{Papers: []store.PaperChange{{"),
+		swap("return store.Beside{Papers: []store.PaperChange{{", "return store.Beside{}, false\n\t\treturn store.Beside{Papers: []store.PaperChange{{"),
 		"./executor", "TestI12_WhatCannotBeRead|TestI12_AnOutage"},
 	{"I12", "a word that is said again and settles has no line", "executor/record.go",
 		swap("if slices.ContainsFunc(change.Facts, func(e desk.Event) bool { return e.What == desk.WasVoted }) {", "if _ = slices.Contains[[]int]; true {"),

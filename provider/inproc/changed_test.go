@@ -23,13 +23,15 @@ import (
 )
 
 // deployed is an executor as one version of a program has it.
-func deployed(t *testing.T, s store.Store, g inproc.Graph) *executor.Executor {
+func deployed(t *testing.T, s store.Store, g inproc.Graph, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	sealer, err := box.New(box.Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := executor.New(executor.Config{Store: s, Providers: []provider.Provider{newProvider(t, g)}, Box: sealer, Poll: 5 * time.Millisecond, Wait: time.Minute, MaxAttempts: 1})
+	config := executor.Config{Store: s, Providers: []provider.Provider{newProvider(t, g)}, Box: sealer, Poll: 5 * time.Millisecond, Wait: time.Minute}
+	change(&config)
+	e, err := executor.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +46,7 @@ func deployed(t *testing.T, s store.Store, g inproc.Graph) *executor.Executor {
 // A program that lacks what a run waits at was deployed for an hour, and every run that was answered in that hour was over: it had failed, with its yes.
 // It is the program that fails; the run is there for the one that has it, with its answer.
 func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
+	once := func(c *executor.Config) { c.MaxAttempts = 1 }
 	var booked atomic.Int64
 	book := tool.New("book", "Books a ticket.", func(context.Context, trip) (string, error) { booked.Add(1); return "booked", nil })
 	clerk := func(t *testing.T, tools ...*tool.Tool) inproc.Graph {
@@ -85,11 +88,11 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			booked.Store(0)
 			s := newStore(t)
-			old := deployed(t, s, test.before(t))
+			old := deployed(t, s, test.before(t), once)
 			asks(t, start(t, old, test.input), fermata.Approval.Name())
 			yes := decision(t, old, first, "1", `{"verb":"approve"}`)
 
-			other := deployed(t, s, test.after(t))
+			other := deployed(t, s, test.after(t), once)
 			impatient := yes
 			impatient.Wait = 200 * time.Millisecond
 			if outcome, err := other.Run(t.Context(), impatient); !errors.Is(err, executor.ErrPending) {

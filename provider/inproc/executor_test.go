@@ -14,8 +14,6 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
-	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/tool"
@@ -50,22 +48,7 @@ func (o *office) executor(t *testing.T, s store.Store, options ...tool.Option) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := box.New(box.Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := executor.New(executor.Config{
-		Store: s, Providers: []provider.Provider{newProvider(t, inproc.Agent(agent.RunnerConfig{Agent: clerk}))}, Box: sealer, Poll: 5 * time.Millisecond, Wait: time.Minute, Lease: time.Hour,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return deployed(t, s, inproc.Agent(agent.RunnerConfig{Agent: clerk}), func(c *executor.Config) { c.Lease = time.Hour })
 }
 
 func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {

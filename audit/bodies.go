@@ -152,6 +152,34 @@ type (
 	}
 )
 
+// Who is let in. The id of a key or a session stands in the via of what is done with it; neither can be used by who knows its id.
+type (
+	// APIKeyMade says that somebody may act under a name.
+	APIKeyMade struct {
+		Key   string `json:"key"`
+		Name  string `json:"name"`
+		Role  string `json:"role"`
+		Until Moment `json:"until,omitzero"` // without: for ever
+	}
+
+	// APIKeyRevoked says that a key is over before its time.
+	APIKeyRevoked struct {
+		Key string `json:"key"`
+	}
+
+	// SessionBegun says that a person has signed in.
+	SessionBegun struct {
+		Session string   `json:"session"`
+		Roles   []string `json:"roles"`
+		Until   Moment   `json:"until"`
+	}
+
+	// SessionEnded says that a session is over before its time: its person has signed out, or somebody else ended it.
+	SessionEnded struct {
+		Session string `json:"session"`
+	}
+)
+
 // What was done.
 type (
 	// EffectBegun is the intent: written before anything happens outside.

@@ -79,6 +79,10 @@ func bodies() []audit.Body {
 		audit.PolicyDenied{Action: action, Ruling: ruling},
 		audit.RunParked{Attempts: 25},
 		audit.RunRetried{Attempts: 25},
+		audit.APIKeyMade{Key: "7n3bd4k2m9x0c1qf", Name: "release-bot", Role: "agent", Until: at(600)},
+		audit.APIKeyRevoked{Key: "7n3bd4k2m9x0c1qf"},
+		audit.SessionBegun{Session: "session_1", Roles: []string{"approver", "auditor"}, Until: at(480)},
+		audit.SessionEnded{Session: "session_1"},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -81,7 +82,7 @@ func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key
 	}
 	key, kept, err := server.NewKey("acme", "ann", server.Admin, time.Time{})
 	if err == nil {
-		err = st.AddCredential(ctx, kept)
+		err = st.AddCredential(ctx, kept, store.Beside{})
 	}
 	if err != nil {
 		return "", "", nil, err

@@ -62,6 +62,8 @@ const (
 // Auth is how a principal proved who they are. The zero value says nothing about it.
 type Auth struct {
 	Method Method
+	// Credential is the id of the key or the session; "" if there is none.
+	Credential string
 	// AMR and ACR are how the identity provider made sure (the claims amr and acr), if it says so.
 	AMR []string
 	ACR string
@@ -97,11 +99,14 @@ const (
 	maxACR          = 128
 )
 
-// via is how a decision reached us, for the record: "http/oidc amr=otp,pwd acr=urn:example:gold".
+// via is how a decision reached us, for the record: "http/oidc id=session_… amr=otp,pwd acr=urn:example:gold".
 func (a Auth) via() string {
 	via := "http"
 	if a.Method != "" {
 		via += "/" + string(a.Method)
+	}
+	if a.Credential != "" {
+		via += " id=" + a.Credential
 	}
 	var amr []string
 	for _, m := range a.AMR {

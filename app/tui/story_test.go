@@ -103,7 +103,7 @@ func (w *world) serve(t *testing.T, p provider.Provider) {
 	for name, c := range map[string]**client.Client{"ann": &w.ann, "bob": &w.bob} {
 		key, kept, err := server.NewKey("acme", name, server.Admin, time.Time{})
 		if err == nil {
-			err = st.AddCredential(t.Context(), kept)
+			err = st.AddCredential(t.Context(), kept, store.Beside{})
 		}
 		if err != nil {
 			t.Fatal(err)

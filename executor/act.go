@@ -174,6 +174,7 @@ const atOnce = 100
 func (e *Executor) tick() {
 	var guard clockGuard
 	for !e.closing() {
+		e.watchKeys()
 		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
 			e.config.Log.Error("the routes of requests", "err", err)
 		}

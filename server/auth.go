@@ -176,6 +176,24 @@ func who(ctx context.Context) Principal {
 // allowed is the metadata of an operation that says who may call it.
 const allowed = "fermata-roles"
 
+// actsAs is the metadata of an operation on a request, {id}, that says what it does with it: whoever may not is in the audit log.
+const actsAs = "fermata-act"
+
+// decides is the act of a decision of which nobody has read yet what it says.
+const decides desk.Name = "decide"
+
+// noteForbidden has it in the audit log that the caller does not have the role for what they wanted to do. They are refused even if it cannot be written.
+func (s *Server) noteForbidden(ctx context.Context, request string, act desk.Name) {
+	me := who(ctx)
+	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
+	if me.Has(Agent) {
+		from.Actor.Kind = desk.Agent
+	}
+	if err := s.config.Executor.NoteForbidden(ctx, me.Account, request, act, from); err != nil {
+		s.config.Log.Error("a refusal is not in the audit log", "account", me.Account, "err", err)
+	}
+}
+
 // door lets only those in who may call the operation.
 func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 	roles, guarded := ctx.Operation().Metadata[allowed].([]Role)
@@ -188,6 +206,9 @@ func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 	case !ok:
 		s.refuse(ctx, problem("unauthenticated", "send a token"))
 	case !principal.Has(roles...):
+		if act, ok := ctx.Operation().Metadata[actsAs].(desk.Name); ok {
+			s.noteForbidden(ctx.Context(), ctx.Param("id"), act)
+		}
 		s.refuse(ctx, problem("forbidden", "this needs one of the roles %v", roles))
 	default:
 		next(ctx)

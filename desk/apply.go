@@ -197,12 +197,6 @@ func Repeated(r Request, act Act) (bool, error) {
 	return false, nil
 }
 
-// Next is when the clock has something to do with the request, as things stand at now; zero if never.
-func Next(r Request, now time.Time) time.Time {
-	d := &draft{r: r, now: now.UTC().Round(0)}
-	return d.next()
-}
-
 // draft is a request in the middle of an act.
 type draft struct {
 	r       Request

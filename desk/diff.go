@@ -17,31 +17,6 @@ type Difference struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// String is for people: "/limit: 100 → 50".
-func (d Difference) String() string {
-	where := d.Pointer
-	if where == "" {
-		where = "all of it"
-	}
-	switch {
-	case d.Before == nil:
-		return fmt.Sprintf("%s: %s is new", where, short(d.After))
-	case d.After == nil:
-		return fmt.Sprintf("%s: %s is gone", where, short(d.Before))
-	}
-	return fmt.Sprintf("%s: %s → %s", where, short(d.Before), short(d.After))
-}
-
-// short keeps a value on a line.
-func short(value json.RawMessage) string {
-	const most = 120
-	runes := []rune(string(value))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return fmt.Sprintf("%s… (%d characters)", string(runes[:most]), len(runes))
-}
-
 // Diff lists where two JSON documents differ, in the order of their pointers. Lists of different lengths differ as a whole. Numbers
 // differ if they are written differently: 1.0 may not be the same to a tool as 1.
 func Diff(before, after json.RawMessage) ([]Difference, error) {

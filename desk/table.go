@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -68,9 +67,6 @@ var rules = map[Name]rule{
 	NameDelivered:  {who: machine, late: ignore, over: ignore},
 	NameOutage:     {who: machine, late: allow, over: ignore},
 }
-
-// Acts lists the names of all acts.
-func Acts() []Name { return slices.Sorted(maps.Keys(rules)) }
 
 // judge says what becomes of an act, by state and deadline alone.
 func (d *draft) judge(r rule) (verdict, error) {

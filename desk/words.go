@@ -1,9 +1,7 @@
 package desk
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -69,18 +67,6 @@ func about(d time.Duration) string {
 	}
 	return "less than a minute"
 }
-
-// Order sorts requests for people: the riskiest first, and of those of one risk the one that is over first.
-func Order(a, b Request) int {
-	return cmp.Or(
-		cmp.Compare(b.Asked.Risk, a.Asked.Risk),
-		a.Deadline.Compare(b.Deadline),
-		cmp.Compare(a.ID, b.ID),
-	)
-}
-
-// Sort puts requests into the order of [Order].
-func Sort(requests []Request) { slices.SortFunc(requests, Order) }
 
 // MayDecide reports whether somebody's word on the request would count, and why not: an error that [Code] knows. It is for showing
 // the right buttons; [Apply] decides for itself.

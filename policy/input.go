@@ -40,15 +40,6 @@ type Input struct {
 	History map[string]int64 `json:"history,omitempty"`
 }
 
-// Digest names exactly this input, however its arguments were spelled.
-func (in Input) Digest() (string, error) {
-	_, canonical, err := in.arguments()
-	if err != nil {
-		return "", err
-	}
-	return in.digest(canonical)
-}
-
 func (in Input) digest(canonical []byte) (string, error) {
 	in.Args = canonical
 	text, err := json.Marshal(in)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Source is what a decision is asked of: a [Set], or the [Live] set of the moment.
@@ -38,15 +37,6 @@ func NewLive(read func(context.Context) (file string, src []byte, err error), op
 // Current returns the set of the moment; nil before the first one was loaded.
 func (l *Live) Current() *Set { return l.current.Load() }
 
-// Decide asks the set of the moment.
-func (l *Live) Decide(in Input) (Decision, error) {
-	set := l.Current()
-	if set == nil {
-		return Decision{}, ErrNoSet
-	}
-	return set.Decide(in)
-}
-
 // Change is what a load came to: the set before, which may be nil, and the one after.
 type Change struct{ Before, After *Set }
 
@@ -73,28 +63,4 @@ func (l *Live) Reload(ctx context.Context) (Change, error) {
 	}
 	l.current.Store(after)
 	return Change{Before: before, After: after}, nil
-}
-
-// Watch reloads at every tick until ctx ends or ticks are closed, and reports each change, and each error that is not the one before.
-func (l *Live) Watch(ctx context.Context, ticks <-chan time.Time, report func(Change, error)) {
-	last := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, open := <-ticks:
-			if !open {
-				return
-			}
-		}
-		change, err := l.Reload(ctx)
-		said := ""
-		if err != nil {
-			said = err.Error()
-		}
-		if change.Changed() || said != "" && said != last {
-			report(change, err)
-		}
-		last = said
-	}
 }

@@ -3,12 +3,9 @@ package policy_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/fermata-go/fermata/policy"
 )
@@ -27,8 +24,8 @@ func TestLive_KeepsTheOldSetUntilTheNewOneIsWhole(t *testing.T) {
 	var f file
 	f.text.Store("default: deny\n")
 	live := policy.NewLive(f.read, policy.Options{})
-	if _, err := live.Decide(input("t", `{}`)); !errors.Is(err, policy.ErrNoSet) {
-		t.Errorf("a decision without rules: %v", err)
+	if live.Current() != nil {
+		t.Error("there are rules before any were loaded")
 	}
 	change, err := live.Reload(t.Context())
 	if err != nil || !change.Changed() || change.Before != nil || change.After != live.Current() {
@@ -48,7 +45,7 @@ func TestLive_KeepsTheOldSetUntilTheNewOneIsWhole(t *testing.T) {
 	if _, err := live.Reload(t.Context()); !errors.Is(err, f.err) || live.Current() != first {
 		t.Errorf("no file: %v", err)
 	}
-	if d, err := live.Decide(input("t", `{}`)); err != nil || d.Verdict != policy.Deny || d.Policy != first.Digest() {
+	if d, err := live.Current().Decide(input("t", `{}`)); err != nil || d.Verdict != policy.Deny || d.Policy != first.Digest() {
 		t.Errorf("%s, %v", d.Verdict, err)
 	}
 	f.err = nil
@@ -56,45 +53,6 @@ func TestLive_KeepsTheOldSetUntilTheNewOneIsWhole(t *testing.T) {
 	if change, err := live.Reload(t.Context()); err != nil || change.Before != first || change.After != live.Current() {
 		t.Errorf("%+v, %v", change, err)
 	}
-}
-
-func TestLive_WatchReportsChangesAndNewErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f file
-		f.text.Store("default: deny\n")
-		live := policy.NewLive(f.read, policy.Options{})
-		ticks := make(chan time.Time)
-		var reports []string
-		var done sync.WaitGroup
-		done.Go(func() {
-			live.Watch(t.Context(), ticks, func(c policy.Change, err error) {
-				reports = append(reports, fmt.Sprint(c.Changed(), " ", err != nil))
-			})
-		})
-		for _, text := range []string{"default: deny\n", "default: deny\n", "default: x\n", "default: x\n", "default: y\n", "default: ask\n", "default: allow\n"} {
-			f.text.Store(text)
-			ticks <- time.Time{}
-			synctest.Wait()
-		}
-		close(ticks)
-		done.Wait()
-		want := []string{"true false", "false true", "false true", "false true", "true false"}
-		if fmt.Sprint(reports) != fmt.Sprint(want) {
-			t.Errorf("got %v, want %v", reports, want)
-		}
-	})
-}
-
-func TestLive_WatchEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var f file
-		f.text.Store("default: deny\n")
-		var done sync.WaitGroup
-		done.Go(func() { policy.NewLive(f.read, policy.Options{}).Watch(ctx, nil, nil) })
-		cancel()
-		done.Wait()
-	})
 }
 
 // While files come and go, every decision is wholly of one of them. Run with -race.
@@ -114,7 +72,7 @@ func TestLive_ReloadWhileDeciding(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 300 {
-				d, err := live.Decide(input("t", `{"x":1}`))
+				d, err := live.Current().Decide(input("t", `{"x":1}`))
 				if err != nil || d.Verdict != wants[d.Version] || d.Rules[0] != d.Version {
 					t.Errorf("%s by %v of version %s, %v", d.Verdict, d.Rules, d.Version, err)
 					return

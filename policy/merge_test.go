@@ -85,9 +85,6 @@ func TestMerge_DefaultsFillWhatARuleLeavesOut(t *testing.T) {
 	if diff := cmp.Diff(want, need); diff != "" {
 		t.Error(diff)
 	}
-	if !need.MayEdit("/limit") || need.MayEdit("/sql") || need.MayEdit("/limits") || need.MayEdit("") {
-		t.Error("what may be edited does not follow the pointers")
-	}
 }
 
 // A name that is filled in comes from the input, and cannot bring a second filling with it.
@@ -106,20 +103,6 @@ func TestMerge_WidenIsFilledIn(t *testing.T) {
 		got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = graph })).Need.Groups[0].String()
 		if got != want {
 			t.Errorf("%s: %s", graph, got)
-		}
-	}
-}
-
-func TestAuth_AtLeast(t *testing.T) {
-	for _, c := range []struct {
-		has, least policy.Auth
-		want       bool
-	}{
-		{"", "", true}, {"sso", "", true}, {"", "sso", false}, {"slack_linked", "sso", false}, {"token", "slack_linked", true}, {"sso", "sso", true},
-		{"hardware", "sso_mfa", true}, {"sso_mfa", "hardware", false}, {"retina", "sso", false}, {"hardware", "retina", false}, {"retina", "", true},
-	} {
-		if got := c.has.AtLeast(c.least); got != c.want {
-			t.Errorf("%q at least %q: %v", c.has, c.least, got)
 		}
 	}
 }

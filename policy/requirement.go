@@ -89,10 +89,6 @@ const (
 
 var auths = []string{string(AuthSlackLinked), string(AuthToken), string(AuthSSO), string(AuthSSOMFA), string(AuthHardware)}
 
-// AtLeast reports whether a is as strong as least. A strength that is not known is the weakest as what somebody has, and
-// the strongest as what is demanded.
-func (a Auth) AtLeast(least Auth) bool { return a.level() >= least.demand() }
-
 func (a Auth) level() int { return slices.Index(auths, string(a)) + 1 }
 
 func (a Auth) demand() int {
@@ -218,6 +214,3 @@ func bothCover(a, b []string) []string {
 	slices.Sort(both)
 	return both
 }
-
-// MayEdit reports whether the approver may change the argument at this JSON pointer.
-func (r *Requirement) MayEdit(pointer string) bool { return r != nil && covers(r.Editable, pointer) }

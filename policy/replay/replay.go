@@ -20,22 +20,6 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Simulate asks the set about each input. It ends after the first error of the inputs; an input that cannot be judged is an
-// error of its own, and the next one follows.
-func Simulate(set *policy.Set, inputs iter.Seq2[policy.Input, error]) iter.Seq2[policy.Decision, error] {
-	return func(yield func(policy.Decision, error) bool) {
-		for in, err := range inputs {
-			if err != nil {
-				yield(policy.Decision{}, err)
-				return
-			}
-			if !yield(set.Decide(in)) {
-				return
-			}
-		}
-	}
-}
-
 // Summary counts decisions.
 type Summary struct {
 	Inputs   int                    `json:"inputs"`

@@ -58,7 +58,7 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 // trial does with settings what a server does before it opens its store, and says all that would keep it from starting: each may be right by
 // itself, and name a file that is not there.
 func (p *program) trial(ctx context.Context, c *config.Config) error {
-	_, noKey := keeping{c}.keyFile()
+	_, noKey := keeping{Config: c}.keyFile()
 	_, noProviders := p.providers(c)
 	_, _, noDesk := openDesk(ctx, c.Desk)
 	_, noCertificate := certificate(c.Listen.TLS)

@@ -71,7 +71,7 @@ type running struct {
 
 // start opens everything and listens. Nothing is served yet.
 func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*running, error) {
-	k := keeping{c}
+	k := keeping{c, log}
 	if err := k.ready(ctx); err != nil {
 		return nil, err
 	}

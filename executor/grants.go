@@ -122,7 +122,7 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 		return grant.Grant{}, err
 	}
 	made, err := grant.Narrowest(j.in, j.Decision, grant.Terms{
-		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
+		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, Given: doc.Final.At, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
 	})
 	for pointer, constraint := range r.Relax {
 		if err == nil {

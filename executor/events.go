@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Follow returns the events of a run after a number, as they happen. It ends after the run is over, and when ctx ends.
+// Follow returns the events of a run after a number, as they happen. It ends after the run is over, and when ctx ends. It is for programs that embed the
+// executor; whoever has other things to wait for meanwhile, as the server has, puts it together from Events and Changes.
 func (e *Executor) Follow(ctx context.Context, account, stateKey string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		run, err := e.find(ctx, account, stateKey)
@@ -17,7 +18,7 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, after i
 			yield(store.Event{}, err)
 			return
 		}
-		changed, stop := e.changes.subscribe(e, store.Key{Account: account, Run: run.ID})
+		changed, stop := e.Changes(account, run.ID)
 		defer stop()
 		for {
 			events, err := e.Events(ctx, account, run.ID, after)

@@ -1,12 +1,9 @@
 package agent_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,12 +11,11 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // everything is an agent that can wait in one of each way. Every lane has come some way by then.
 func everything(c *counter) agent.Agent {
@@ -74,17 +70,17 @@ func park(t *testing.T, st store.Checkpoints) []*fermata.InterruptCtx {
 	return play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: answers})).waits(t)
 }
 
-const fixture = "checkpoints/format2.json"
+const fixture = "testdata/checkpoints/format2.json"
 
 // scenario 57. TestFormat_AWaitingRunOfTheSecondFormatStillResumes reads what an earlier build wrote. The file is never written anew; when
 // the format changes, the next one gets a file beside it.
 func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
-	if _, err := os.Stat(filepath.Join("testdata", fixture)); *update && os.IsNotExist(err) {
+	if _, err := os.Stat(fixture); *golden.Update && os.IsNotExist(err) {
 		st := memory.New()
 		park(t, st)
-		golden(t, fixture, asJSON(t, rawParts(t, st)))
+		golden.Compare(t, fixture, asJSON(t, rawParts(t, st)))
 	}
-	data, err := os.ReadFile(filepath.Join("testdata", fixture))
+	data, err := os.ReadFile(fixture)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,25 +153,4 @@ func asJSON(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return append(data, '\n')
-}
-
-// golden compares with a file in testdata, or writes it.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; got:\n%s", path, got)
-	}
 }

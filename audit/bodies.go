@@ -341,10 +341,9 @@ type EffectState string
 
 // How an effect can end. Begun is that of a ledger's line that has no end yet.
 const (
-	Begun         EffectState = "started"
-	Succeeded     EffectState = "succeeded"
-	Failed        EffectState = "failed"
-	Indeterminate EffectState = "indeterminate"
+	Begun     EffectState = "started"
+	Succeeded EffectState = "succeeded"
+	Failed    EffectState = "failed"
 )
 
-func (s EffectState) valid() error { return oneOf(s, Succeeded, Failed, Indeterminate) }
+func (s EffectState) valid() error { return oneOf(s, Succeeded, Failed) }

@@ -122,7 +122,7 @@ func (r *reconciler) compareEffect(f Finding, k *known, e EffectLine) {
 		r.say(f, Page, DigestsDiffer, "%s was begun with other arguments than were approved: the record itself says so.", what)
 	}
 	switch {
-	case (e.State == Begun || e.State == Indeterminate) && r.old(e.Begun):
+	case e.State == Begun && r.old(e.Begun):
 		r.say(f, Warn, EffectInDoubt, "%s was begun at %s, and nobody knows how it ended.", what, At(e.Begun))
 	case e.State != Begun && !k.receipts[e.Number]:
 		r.say(f, Warn, ReceiptNotRecorded, "%s has ended (%s), and the record does not say so.", what, e.State)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -13,9 +11,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // The format of stored records must not change: they are read for years. A new field is allowed if it is left out when it is empty.
 func TestRecord_GoldenFileOfEachKind(t *testing.T) {
@@ -29,19 +26,8 @@ func TestRecord_GoldenFileOfEachKind(t *testing.T) {
 		}
 		head = next
 		file := filepath.Join("testdata", "v1", string(r.Kind())+".json")
-		if *update {
-			if err := os.WriteFile(file, append(entry.Raw, '\n'), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(entry.Raw) + "\n"; got != string(want) {
-			t.Errorf("%s is written as\n%sand was written as\n%s", r.Kind(), got, want)
-		}
-		read, err := audit.Parse(bytes.TrimSpace(want))
+		golden.Compare(t, file, string(entry.Raw)+"\n")
+		read, err := audit.Parse(entry.Raw)
 		if err != nil {
 			t.Fatalf("%s: %v", r.Kind(), err)
 		}

@@ -193,9 +193,7 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 		}
 	}
 	if len(ask.Route.Steps) == 0 {
-		if ask.Route, err = e.route(routes, e.timeout(q.Timeout)); err != nil {
-			return time.Time{}, err
-		}
+		ask.Route = e.route(routes, e.timeout(q.Timeout))
 	}
 	change, err := desk.New(ask, e.env(c.now))
 	if err != nil {
@@ -247,12 +245,12 @@ func nonEmpty(words ...string) []string {
 const defaultRoute = "default"
 
 // route is the route of a request: those that rules name, joined; or the configured default; or the built-in one, which ends with the timeout.
-func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, error) {
+func (e *Executor) route(names []string, timeout time.Duration) desk.Route {
 	if len(names) == 0 {
 		if route, ok := e.config.Desk.Routes[defaultRoute]; ok {
-			return notAfter(route, timeout), nil
+			return notAfter(route, timeout)
 		}
-		return builtInRoute(timeout), nil
+		return builtInRoute(timeout)
 	}
 	var routes []desk.Route
 	for _, name := range names {
@@ -268,7 +266,7 @@ func (e *Executor) route(names []string, timeout time.Duration) (desk.Route, err
 		e.config.Log.Error("routes that cannot be joined; the first one is used", "err", err)
 		joined = routes[0]
 	}
-	return notAfter(joined, timeout), nil
+	return notAfter(joined, timeout)
 }
 
 // notAfter shortens a route that is longer than the timeout of the question.

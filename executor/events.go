@@ -10,7 +10,8 @@ import (
 )
 
 // Follow returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
-// state key before. It ends after the run is over, and when ctx ends.
+// state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
+// meanwhile, as the server has, puts it together from Events and Changes.
 func (e *Executor) Follow(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		run, err := e.find(ctx, account, stateKey)
@@ -22,7 +23,7 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, last st
 		if last.Run == run.ID {
 			after = last.Number
 		}
-		changed, stop := e.changes.subscribe(e, store.Key{Account: account, Run: run.ID})
+		changed, stop := e.Changes(account, run.ID)
 		defer stop()
 		for {
 			events, err := e.Events(ctx, account, run.ID, after)

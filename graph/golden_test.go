@@ -1,43 +1,18 @@
 package graph_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares with a file in testdata, or writes it.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; got:\n%s", path, got)
-	}
-}
 
 type everything struct {
 	Left, Right string
@@ -117,7 +92,7 @@ const fixture = "testdata/checkpoints/format2.json"
 // TestFormat_ACheckpointOfTheSecondFormatStillResumes reads what an earlier build wrote. The file is never written anew; when the format
 // changes, the next one gets a file beside it.
 func TestFormat_ACheckpointOfTheSecondFormatStillResumes(t *testing.T) {
-	if _, err := os.Stat(fixture); *update && os.IsNotExist(err) {
+	if _, err := os.Stat(fixture); *golden.Update && os.IsNotExist(err) {
 		var c counter
 		h := park(t, &c)
 		saved, err := h.st.Load(t.Context(), storeKey(h.run))
@@ -132,7 +107,7 @@ func TestFormat_ACheckpointOfTheSecondFormatStillResumes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "checkpoints/format2.json", append(data, '\n'))
+		golden.Compare(t, fixture, append(data, '\n'))
 	}
 	var parts map[string]json.RawMessage
 	data, err := os.ReadFile(fixture)
@@ -194,7 +169,7 @@ func TestFormat_IsReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "checkpoints/parts.json", append(text, '\n'))
+	golden.Compare(t, "testdata/checkpoints/parts.json", append(text, '\n'))
 }
 
 func TestDraw_MermaidAndLayout(t *testing.T) {
@@ -217,12 +192,12 @@ func TestDraw_MermaidAndLayout(t *testing.T) {
 	_, err := h.start(notes{})
 	_, err = h.resume(graph.Answer(h.waits(err)[0].ID, nil))
 	drawing := h.flow.Draw(h.waits(err)...)
-	golden(t, "drawing.mmd", []byte(drawing.Mermaid()))
+	golden.Compare(t, "testdata/drawing.mmd", drawing.Mermaid())
 	data, err := json.MarshalIndent(drawing, "", "\t")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "drawing.json", append(data, '\n'))
+	golden.Compare(t, "testdata/drawing.json", append(data, '\n'))
 	waiting := map[string]bool{}
 	for _, n := range drawing.Nodes {
 		waiting[n.ID] = n.Waiting

@@ -1,17 +1,13 @@
 package policy_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/policy"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestExplain_Golden(t *testing.T) {
 	operating, limited := load(t, operations), load(t, spending)
@@ -33,25 +29,8 @@ func TestExplain_Golden(t *testing.T) {
 			if err := d.Explain(&text); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".txt", text.String())
-			golden(t, name+".json", asJSON(t, d)+"\n")
+			golden.Compare(t, "testdata/explain/"+name+".txt", text.String())
+			golden.Compare(t, "testdata/explain/"+name+".json", asJSON(t, d)+"\n")
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "explain", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server"
 )
@@ -49,7 +50,7 @@ func TestMetrics_AreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", family[1], family[3], strings.Join(labels, ", "), family[2])
 	}
-	golden(t, "../docs/metrics.md", b.String())
+	golden.Compare(t, "../docs/metrics.md", b.String())
 }
 
 // Whatever callers send, the series stay those that there are. (That no label holds a canary is checked by the site.)

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,38 +17,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // The document is made from the code; the committed one shows what a change does to clients.
 func TestOpenAPI_IsTheCommittedOne(t *testing.T) {
 	s := open(t, nil)
-	golden(t, "openapi.json", s.call("", "GET", "/openapi.json", "").body)
-}
-
-// golden compares with a committed file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	if strings.HasSuffix(name, ".json") {
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, []byte(got), "", "  "); err != nil {
-			t.Fatal(err)
-		}
-		got = strings.TrimSpace(indented.String()) + "\n"
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("%s is not what the code makes of it; if that is right: go test ./server -update", name)
-	}
+	golden.CompareJSON(t, "openapi.json", s.call("", "GET", "/openapi.json", "").body, "  ")
 }
 
 // rules are the schemas of a document, ready to judge.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/server"
 )
 
@@ -22,7 +23,7 @@ func TestProblems_AreDocumented(t *testing.T) {
 	for _, c := range server.Codes {
 		fmt.Fprintf(&b, "| `%s` | %d | %s: %s |\n", c.Code, c.Status, c.Title, c.Help)
 	}
-	golden(t, "../docs/problems.md", b.String())
+	golden.Compare(t, "../docs/problems.md", b.String())
 }
 
 // Every code of the table can be got, and has the status that the table says.

@@ -16,11 +16,12 @@ import (
 //	            ▼        │                       ▼  │
 //	waiting ──Decide──▶ ready ◀──Rest: decided──running ──Rest──▶ waiting
 //	   │         Expire    ▲        meanwhile      │  ▲
-//	   │                   └─ End, Retry ─ parked ◀┘  └── Claim: the lease is over
+//	   │                   └─── Retry ─── parked ◀─┘  └── Claim: the lease is over
 //	   └──────────────┴──── Cancel ────┴───────────┴─────▶ cancelled, superseded
 //
 // An interrupt is pending until it is decided, once and for ever, by a person, the clock or a policy; or withdrawn, because the
-// run no longer asks. An effect is started, and then succeeded, failed or (nobody knows) indeterminate.
+// run no longer asks. An effect is started, and then succeeded or failed. As long as nobody knows, it stays started, and whoever executes the run has a
+// person asked: to the store that is a question like any other.
 type Runs interface {
 	// Create begins a run that is owned by NewRun.Owner, with fence 1. It returns ErrExists if a run of that state key is alive, or if one was created
 	// since the caller looked: NewRun.After is not the newest generation any more.
@@ -43,9 +44,8 @@ type Runs interface {
 	SetRef(ctx context.Context, lease Lease, ref []byte) error
 
 	// Rest ends an execution. What the run waits for becomes visible here, together with everything else in rest; questions that it
-	// no longer asks are withdrawn. A run that would wait although there is a decision that was not applied, or be parked although no
-	// effect is in doubt any more, becomes ready instead. It returns the status that the run has now, or ErrFenced: also if the version of
-	// the run's checkpoint is not the one that Rest.State was prepared on.
+	// no longer asks are withdrawn. A run that would wait although there is a decision that was not applied becomes ready instead. It returns the
+	// status that the run has now, or ErrFenced: also if the version of the run's checkpoint is not the one that Rest.State was prepared on.
 	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
 
 	// Release ends an execution without a result, and counts the attempt. The run becomes ready, but is not claimed before the delay is
@@ -80,8 +80,8 @@ type Runs interface {
 	// decide, and this is ErrNotApproved.
 	Begin(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
 
-	// End enters in the ledger how an effect ended. It needs no lease: also an owner that has lost the run must be able to say so. If the
-	// run is parked it becomes ready. It returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
+	// End enters in the ledger how an effect ended. It needs no lease: also an owner that has lost the run must be able to say so. It
+	// returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
 	End(ctx context.Context, end EffectEnd) error
 
 	// Expire gives pending interrupts whose deadline has passed the verdict Expired, at most limit of them, and returns them. If until is not
@@ -120,7 +120,7 @@ const (
 	Ready      Status = "ready"      // to be executed
 	Running    Status = "running"    // has an owner
 	Waiting    Status = "waiting"    // for people's decisions
-	Parked     Status = "parked"     // for an operator, after too many attempts; or for the end of an effect
+	Parked     Status = "parked"     // for an operator, after too many attempts
 	Completed  Status = "completed"  // over
 	Failed     Status = "failed"     // over
 	Cancelled  Status = "cancelled"  // over, because somebody said so
@@ -221,7 +221,7 @@ type Work struct {
 
 // Rest is how an execution ended.
 type Rest struct {
-	// Status is Waiting, Parked, Completed or Failed.
+	// Status is Waiting, Completed or Failed.
 	Status Status
 	// Open is everything that the run waits for, known already or not.
 	Open []NewInterrupt
@@ -383,10 +383,9 @@ type EffectState string
 
 // The states of an effect.
 const (
-	Started       EffectState = "started"
-	Succeeded     EffectState = "succeeded"
-	Faulted       EffectState = "failed"
-	Indeterminate EffectState = "indeterminate"
+	Started   EffectState = "started" // and perhaps done
+	Succeeded EffectState = "succeeded"
+	Faulted   EffectState = "failed"
 )
 
 // Effect is the ledger's line on an effect.
@@ -406,7 +405,7 @@ type EffectEnd struct {
 	Account   string
 	Interrupt string
 	Number    int
-	// State is Succeeded, Faulted or Indeterminate.
+	// State is Succeeded or Faulted.
 	State   EffectState
 	Receipt []byte
 	Error   string

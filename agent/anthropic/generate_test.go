@@ -1,21 +1,16 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func ask(text string) *agent.Request {
 	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
@@ -40,28 +35,6 @@ func wantResponse(t *testing.T, got, want *agent.Response) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
-	}
-}
-
-// wantGolden compares JSON, the order of its fields included: the service caches prompts by their beginning.
-func wantGolden(t *testing.T, name, body string) {
-	t.Helper()
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, []byte(body), "", "\t"); err != nil {
-		t.Fatal(err)
-	}
-	path, got := filepath.Join("testdata", name), indented.String()+"\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -166,7 +139,7 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral"}}
 		c.Betas = []string{"one-2026-01-01", "two-2026-02-02"}
 	}), wholeConversation())
-	wantGolden(t, "request.json", s.lastBody())
+	golden.CompareJSON(t, "testdata/request.json", s.lastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
 	if got, want := s.requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
 		t.Errorf("betas are %q; want %q", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/golden"
 )
 
 func manual(c *Config) {
@@ -89,7 +90,7 @@ func TestThinking_ComesBackAsItWas(t *testing.T) {
 		if len(response.Message.ToolCalls) != 2 {
 			t.Fatalf("calls are %v", response.Message.ToolCalls)
 		}
-		wantGolden(t, "opaque.json", string(response.Message.Opaque))
+		golden.CompareJSON(t, "testdata/opaque.json", response.Message.Opaque, "\t")
 
 		mustGenerate(t, m, followUp(stored(t, response.Message)))
 		wantThoughtful(t, s.requests()[1].Messages[1].Content, thoughtful...)

@@ -1,12 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func ask(text string) *agent.Request {
 	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
@@ -141,29 +136,7 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Temperature = new(0.0)
 		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
 	}), conversation())
-	wantGolden(t, "request.json", s.lastBody())
-}
-
-// wantGolden compares JSON, the order of its fields included: services cache prompts by their beginning.
-func wantGolden(t *testing.T, name, body string) {
-	t.Helper()
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, []byte(body), "", "\t"); err != nil {
-		t.Fatal(err)
-	}
-	path, got := filepath.Join("testdata", name), indented.String()+"\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	golden.CompareJSON(t, "testdata/request.json", s.lastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
 }
 
 func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {

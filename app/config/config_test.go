@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,9 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-var update = flag.Bool("update", false, "rewrite the example")
+	"github.com/fermata-go/fermata/internal/golden"
+)
 
 // load writes a file and loads it.
 func load(t *testing.T, text string, environ ...string) (*Config, error) {
@@ -38,15 +37,7 @@ func mistakesOf(t *testing.T, err error) []string {
 
 func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	const path = "../../deploy/fermata.yaml"
-	if *update {
-		if err := os.WriteFile(path, Example(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, err := os.ReadFile(path)
-	if err != nil || string(file) != string(Example()) {
-		t.Errorf("deploy/fermata.yaml is not the example (-update rewrites it): %v", err)
-	}
+	golden.Compare(t, path, Example())
 	c, err := Load(Source{File: path})
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func (c *confirmScreen) body(m *model, width, height int) []string {
 	c.approves(s)
 	c.changes(s)
 	s.heading("This will be sent")
-	s.json(c.decide.Answer, 2)
+	s.json(c.decide.Answer)
 	s.blank()
 	if m.me != "" {
 		s.row("as", m.me)
@@ -144,7 +144,7 @@ func (c *confirmScreen) approves(s *sheet) {
 	s.add(nil, nil, append(own("If you say yes, this happens: ", normal), cells(asked.Action, oneLine, strong)...))
 	if args := argsOf(c.d.r); args != nil {
 		s.unfold = c.d.unfold
-		s.json(args, 2)
+		s.json(args)
 		s.unfold = true
 	}
 	s.blank()

@@ -196,7 +196,7 @@ func (d *detailScreen) question(s *sheet) {
 	asked, ok := approvalOf(d.r)
 	if !ok {
 		s.heading("What is asked")
-		s.json(d.r.Data, 2)
+		s.json(d.r.Data)
 		return
 	}
 	s.rowOf("action", cells(asked.Action, oneLine, strong))
@@ -214,14 +214,14 @@ func (d *detailScreen) question(s *sheet) {
 	if d.r.Life != nil && d.r.Life.Edit != nil {
 		heading = "Arguments as asked for"
 		s.add(nil, nil, append(append(own("Arguments as ", strong), cells(d.r.Life.Edit.By, oneLine, strong)...), own(" edited them: these will be used", strong)...))
-		s.json(d.r.Life.Edit.Args, 2)
+		s.json(d.r.Life.Edit.Args)
 		s.blank()
 	}
 	s.heading(heading)
 	if asked.Args == nil {
 		s.say("  none")
 	} else {
-		s.json(asked.Args, 2)
+		s.json(asked.Args)
 	}
 	d.others(s)
 	if !isNamedRight(asked) {
@@ -241,7 +241,7 @@ func (d *detailScreen) others(s *sheet) {
 	}
 	s.blank()
 	s.heading("Also said")
-	s.json(writeObject(members), 2)
+	s.json(writeObject(members))
 }
 
 func why(asked fermata.ApprovalRequest) string {
@@ -309,7 +309,7 @@ func (d *detailScreen) decision(s *sheet, now time.Time) {
 	}
 	s.row("at", clockOf(decision.At, now)[len("at "):])
 	if decision.Answer != nil {
-		s.json(decision.Answer, 2)
+		s.json(decision.Answer)
 	}
 	s.blank()
 }

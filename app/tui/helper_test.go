@@ -2,8 +2,6 @@ package tui
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,9 +14,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden frames anew")
 
 // start is when the tests happen: three in the morning.
 var start = time.Date(2026, 11, 15, 3, 12, 44, 0, time.UTC)
@@ -204,21 +201,7 @@ func (b *bench) seesNot(parts ...string) {
 // golden compares a frame with the one that somebody looked at and found good.
 func (b *bench) golden(name string) {
 	b.t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	got := b.frame()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			b.t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if got != string(want) {
-		b.t.Errorf("%s differs. Is\n%s\nwas\n%s", path, got, want)
-	}
+	golden.Compare(b.t, filepath.Join("testdata", name+".txt"), b.frame())
 }
 
 // The requests of the tests.

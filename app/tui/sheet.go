@@ -56,13 +56,13 @@ func own(text string, look appearance) []cell { return cells(text, oneLine, look
 
 func spaces(n int) []cell { return own(strings.Repeat(" ", max(n, 0)), normal) }
 
-// json shows a JSON value as it is, or the bytes if it is none.
-func (s *sheet) json(data json.RawMessage, indent int) {
+// json shows a JSON value as it is, or the bytes if it is none, a little to the right.
+func (s *sheet) json(data json.RawMessage) {
 	n, err := parse(data)
 	if err != nil {
 		n = node{kind: textual, text: string(data)}
 	}
-	front := spaces(indent)
+	front := spaces(2)
 	s.value(front, front, n)
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

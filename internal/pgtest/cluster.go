@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience is how long a server may take to start or to stop. Both take a fraction of a second unless the machine is overloaded.
-const patience = time.Minute
+	"github.com/fermata-go/fermata/internal/testserver"
+)
 
 // Cluster is one PostgreSQL server with its data. New is enough for most tests.
 type Cluster struct {
@@ -28,7 +26,7 @@ type Cluster struct {
 	owner    *owner
 	password string // of the superuser postgres
 	port     int    // chosen by the first start and kept, so that connection strings stay good
-	guard    *guard
+	guard    *testserver.Guard
 	env      []string // of the server, beside that of the test
 
 	server *exec.Cmd
@@ -69,7 +67,7 @@ func (c *Cluster) Kill(t testing.TB) {
 	}
 	<-c.exited
 	c.killed = true
-	if err := c.guard.watch(0); err != nil {
+	if err := c.guard.Watch(0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +93,8 @@ func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
 	if c.dir, err = c.owner.mkdirTemp(); err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	if c.guard, err = newGuard(c.dir, c.owner); err != nil {
+	// On SIGQUIT it leaves at once, and takes its children along.
+	if c.guard, err = testserver.NewGuard("QUIT", c.dir, c.owner.prepare); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), os.RemoveAll(c.dir))
 	}
 	if err = c.initdb(); err == nil && prepare != nil {
@@ -115,19 +114,19 @@ func (c *Cluster) stop() error {
 	if c.killed {
 		// What it had of the system's shared memory is still there, and goes when the next server on this data does.
 		if err := c.run(); err != nil {
-			return errors.Join(err, c.guard.dismiss())
+			return errors.Join(err, c.guard.Dismiss())
 		}
 	}
 	if c.exited != nil {
 		c.server.Process.Signal(syscall.SIGQUIT) // an error means that it has ended already
 		select {
 		case <-c.exited:
-		case <-time.After(patience):
+		case <-time.After(testserver.Patience):
 			c.server.Process.Kill()
 			<-c.exited
 		}
 	}
-	return errors.Join(c.guard.watch(0), c.guard.dismiss())
+	return errors.Join(c.guard.Watch(0), c.guard.Dismiss())
 }
 
 func (c *Cluster) initdb() error {
@@ -146,32 +145,15 @@ func (c *Cluster) initdb() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("pgtest: initdb: %w", err)
 	}
-	if err := errors.Join(c.guard.watch(cmd.Process.Pid), cmd.Wait(), c.guard.watch(0)); err != nil {
+	if err := errors.Join(c.guard.Watch(cmd.Process.Pid), cmd.Wait(), c.guard.Watch(0)); err != nil {
 		return fmt.Errorf("pgtest: initdb: %w\n%s", err, output.Bytes())
 	}
 	return os.Remove(secret)
 }
 
-// run starts the server and waits until it accepts connections. It tries again if the server gives up: somebody else may
-// have taken the port, and the children of a killed server need a moment to leave the shared memory.
-func (c *Cluster) run() error {
-	fixed := c.port != 0
-	deadline := time.Now().Add(patience)
-	for {
-		if !fixed {
-			port, err := freePort()
-			if err != nil {
-				return fmt.Errorf("pgtest: %w", err)
-			}
-			c.port = port
-		}
-		err := c.tryRun(deadline)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
+// run starts the server and waits until it accepts connections. It has to be tried again after a kill: the children of a killed server need a moment to
+// leave the shared memory.
+func (c *Cluster) run() error { return testserver.Run(&c.port, c.tryRun) }
 
 func (c *Cluster) tryRun(deadline time.Time) error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -194,7 +176,7 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 		defer close(exited)
 		server.Wait()
 	}()
-	if err := c.guard.watch(c.server.Process.Pid); err != nil {
+	if err := c.guard.Watch(c.server.Process.Pid); err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -202,10 +184,10 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 	for !c.ready() {
 		select {
 		case <-exited:
-			return errors.Join(fmt.Errorf("pgtest: postgres ended: %s\n%s", server.ProcessState, c.logTail()), c.guard.watch(0))
+			return errors.Join(fmt.Errorf("pgtest: postgres ended: %s\n%s", server.ProcessState, c.logTail()), c.guard.Watch(0))
 		case <-tick.C:
 			if time.Now().After(deadline) {
-				return fmt.Errorf("pgtest: postgres is not ready after %s\n%s", patience, c.logTail())
+				return fmt.Errorf("pgtest: postgres is not ready after %s\n%s", testserver.Patience, c.logTail())
 			}
 		}
 	}
@@ -242,13 +224,4 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	}
 	c.owner.prepare(cmd)
 	return cmd
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/internal/testserver"
 )
 
 // A test that needs a test process which ends badly starts this binary again with this variable set.
@@ -227,7 +229,7 @@ func wantGone(t *testing.T, pid int, dir string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(testserver.Patience)
 	for {
 		_, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && !running(pid) {

@@ -21,23 +21,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
-)
 
-// patience is how long a server may take to start. It takes some milliseconds unless the machine is overloaded.
-const patience = time.Minute
+	"github.com/fermata-go/fermata/internal/testserver"
+)
 
 // Server is one Redis server.
 type Server struct {
 	program  string
 	password string
 	port     int // chosen by the first start and kept, so that URLs stay good
-	guard    *guard
+	guard    *testserver.Guard
 
 	process *exec.Cmd
 	exited  chan struct{} // closed when process has ended
@@ -72,7 +70,7 @@ func (s *Server) Addr() string { return fmt.Sprint("127.0.0.1:", s.port) }
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	s.kill()
-	if err := s.guard.watch(0); err != nil {
+	if err := s.guard.Watch(0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +88,7 @@ func start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := newGuard()
+	guard, err := testserver.NewGuard("KILL", "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +101,7 @@ func start() (*Server, error) {
 
 func (s *Server) stop() error {
 	s.kill()
-	return errors.Join(s.guard.watch(0), s.guard.dismiss())
+	return errors.Join(s.guard.Watch(0), s.guard.Dismiss())
 }
 
 func (s *Server) kill() {
@@ -113,26 +111,8 @@ func (s *Server) kill() {
 	}
 }
 
-// run starts the server and waits until it accepts connections. It tries again if the server gives up: somebody else may have
-// taken the port.
-func (s *Server) run() error {
-	fixed := s.port != 0
-	deadline := time.Now().Add(patience)
-	for {
-		if !fixed {
-			port, err := freePort()
-			if err != nil {
-				return fmt.Errorf("redistest: %w", err)
-			}
-			s.port = port
-		}
-		err := s.tryRun(deadline)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
+// run starts the server and waits until it accepts connections.
+func (s *Server) run() error { return testserver.Run(&s.port, s.tryRun) }
 
 func (s *Server) tryRun(deadline time.Time) error {
 	// Args[0] is what the program decides by whether it is the server.
@@ -153,17 +133,17 @@ func (s *Server) tryRun(deadline time.Time) error {
 		log.read(output, ready)
 		process.Wait()
 	}()
-	if err := s.guard.watch(process.Process.Pid); err != nil {
+	if err := s.guard.Watch(process.Process.Pid); err != nil {
 		return err
 	}
 	select {
 	case <-ready:
 		return nil
 	case <-exited:
-		return errors.Join(fmt.Errorf("redistest: the server ended: %s\n%s", process.ProcessState, log), s.guard.watch(0))
+		return errors.Join(fmt.Errorf("redistest: the server ended: %s\n%s", process.ProcessState, log), s.guard.Watch(0))
 	case <-time.After(time.Until(deadline)):
 		s.kill()
-		return errors.Join(fmt.Errorf("redistest: the server is not ready after %s\n%s", patience, log), s.guard.watch(0))
+		return errors.Join(fmt.Errorf("redistest: the server is not ready after %s\n%s", testserver.Patience, log), s.guard.Watch(0))
 	}
 }
 
@@ -191,12 +171,3 @@ func (l *tail) read(output io.Reader, ready chan<- struct{}) {
 }
 
 func (l *tail) String() string { return strings.Join(*l, "\n") }
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}

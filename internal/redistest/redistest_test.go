@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fermata-go/fermata/internal/testserver"
 )
 
 // A test that needs a test process which ends badly starts this binary again with this variable set.
@@ -120,7 +122,7 @@ func wantGone(t *testing.T, pid int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(patience); running(pid); {
+	for deadline := time.After(testserver.Patience); running(pid); {
 		select {
 		case <-tick.C:
 		case <-deadline:

@@ -2,40 +2,15 @@ package external_test
 
 import (
 	"bytes"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares with a file in testdata, or writes it.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; got:\n%s", path, got)
-	}
-}
 
 // What is sent and what is stored is read by programs that we do not know, and by later versions of this one.
 func TestGolden_WhatIsSentAndWhatIsStored(t *testing.T) {
@@ -55,12 +30,12 @@ func TestGolden_WhatIsSentAndWhatIsStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Close()
-		golden(t, name+".json", append(body, '\n'))
-		golden(t, name+".id.txt", []byte(id+"\n"))
+		golden.Compare(t, "testdata/"+name+".json", append(body, '\n'))
+		golden.Compare(t, "testdata/"+name+".id.txt", id+"\n")
 		saved, err := o.run.State.Load(t.Context(), store.Key{Account: "acme", Run: "run_1"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "state.json", append(bytes.Clone(saved.Parts["request"]), '\n'))
+		golden.Compare(t, "testdata/state.json", append(bytes.Clone(saved.Parts["request"]), '\n'))
 	}
 }

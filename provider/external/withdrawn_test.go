@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -70,8 +71,8 @@ func TestGolden_WhatIsSentWhenARunWasEnded(t *testing.T) {
 	if err := o.withdraws(o.asks(), 0); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "withdrawn.json", append(body, '\n'))
-	golden(t, "withdrawn.id.txt", []byte(id+"\n"))
+	golden.Compare(t, "testdata/withdrawn.json", append(body, '\n'))
+	golden.Compare(t, "testdata/withdrawn.id.txt", id+"\n")
 }
 
 // Somebody ends a run, or another one takes its state key: whoever waits for the answer hears that there will be none, by webhook and by pulling.

@@ -126,7 +126,7 @@ func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (known fermata
 		known.State = fermata.EffectSucceeded
 	case store.Faulted:
 		known.State = fermata.EffectFailed
-	case store.Started, store.Indeterminate:
+	case store.Started:
 	}
 	return known, begun && err == nil, err
 }

@@ -27,7 +27,6 @@ type bookedRun struct {
 	asked   []*store.Interrupt // in the order in which they became visible
 	readyAt int64
 	delayed time.Time // it is ready, but not before that
-	held    bool      // it is parked, and only Retry ends that
 	events  int64     // how many it has
 }
 
@@ -212,8 +211,7 @@ func (b *book) show(now time.Time, run *bookedRun, open []store.NewInterrupt, ch
 func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 	unapplied := slices.ContainsFunc(run.asked, func(i *store.Interrupt) bool { return i.State == store.Decided && !i.Applied })
 	run.Owner, run.Until, run.Updated = "", time.Time{}, now
-	knows := status == store.Parked && !b.doubtful(run) // what it was to wait for was said meanwhile
-	if unapplied && status == store.Waiting || knows {
+	if unapplied && status == store.Waiting {
 		b.wake(now, run)
 		return
 	}
@@ -223,7 +221,7 @@ func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 // wake makes a run ready.
 func (b *book) wake(now time.Time, run *bookedRun) {
 	b.ready++
-	run.Status, run.readyAt, run.delayed, run.held, run.Updated = store.Ready, b.ready, time.Time{}, false, now
+	run.Status, run.readyAt, run.delayed, run.Updated = store.Ready, b.ready, time.Time{}, now
 	b.log.touch(run)
 }
 
@@ -235,7 +233,7 @@ func (b *book) release(now time.Time, lease store.Lease, r store.Release) error 
 	run.Owner, run.Until, run.Updated = "", time.Time{}, now
 	run.Attempts++
 	if r.Park {
-		run.Status, run.held = store.Parked, true
+		run.Status = store.Parked
 		b.note(now, run, store.EventParked, "")
 		return nil
 	}
@@ -384,7 +382,7 @@ func (b *book) cancel(now time.Time, account, id string, as store.Status, beside
 	}
 	b.show(now, run, nil, beside.Requests())
 	write()
-	run.Status, run.Owner, run.Until, run.held, run.Updated = as, "", time.Time{}, false, now
+	run.Status, run.Owner, run.Until, run.Updated = as, "", time.Time{}, now
 	run.Fence++
 	b.note(now, run, store.EventKind(as), "")
 	return run.Run, nil

@@ -69,7 +69,7 @@ func (b *book) end(now time.Time, end store.EffectEnd) error {
 	if line == nil {
 		return store.ErrNotFound
 	}
-	if line.State != store.Started && line.State != store.Indeterminate {
+	if line.State != store.Started {
 		return nil
 	}
 	write, err := b.beside(now, end.Account, end.Beside)
@@ -78,20 +78,6 @@ func (b *book) end(now time.Time, end store.EffectEnd) error {
 	}
 	write()
 	line.State, line.Receipt, line.Error, line.Ended = end.State, end.Receipt, end.Error, now
-	run := b.runs[store.Key{Account: line.Account, Run: line.Run}]
-	b.note(now, run, store.EventEffectEnded, line.Interrupt)
-	if run.Status == store.Parked && !run.held && !b.doubtful(run) {
-		b.wake(now, run)
-	}
+	b.note(now, b.runs[store.Key{Account: line.Account, Run: line.Run}], store.EventEffectEnded, line.Interrupt)
 	return nil
-}
-
-// doubtful reports whether the run has an effect of which nobody knows whether it happened.
-func (b *book) doubtful(run *bookedRun) bool {
-	for key, line := range b.effects {
-		if key.account == run.Account && line.Run == run.ID && (line.State == store.Indeterminate || line.State == store.Started) {
-			return true
-		}
-	}
-	return false
 }

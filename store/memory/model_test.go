@@ -97,7 +97,7 @@ func (s *scene) print() string {
 	name := func(text string) { b = append(append(b, text...), ';') }
 	r := s.run()
 	name(string(r.Status))
-	put(int(r.Fence), flag(r.Until.After(at)), s.taken, s.faults.crashes, s.faults.lapses, s.faults.deadlines, s.faults.releases, flag(s.late), flag(r.held))
+	put(int(r.Fence), flag(r.Until.After(at)), s.taken, s.faults.crashes, s.faults.lapses, s.faults.deadlines, s.faults.releases, flag(s.late))
 	for _, w := range s.workers {
 		put(int(w.step), int(w.lease.Fence))
 		name(w.todo.ID + string(w.todo.Verdict))
@@ -210,10 +210,10 @@ func (s *scene) actions() []action {
 		}
 	}
 	add(false, "the clock is looked at", func(s *scene) { s.book.expire(at, time.Time{}, 1, nil) })
-	if r.Status == store.Parked {
+	switch {
+	case r.Status == store.Parked && s.doubtful():
 		add(false, "somebody looks what happened", func(s *scene) { s.reconcile() })
-	}
-	if r.held { // or it could be retried, and parked because it is in doubt, for ever
+	case r.Status == store.Parked: // before, it could be retried, and parked because it is in doubt, for ever
 		add(false, "somebody wants it to be tried again", func(s *scene) {
 			if _, err := s.book.retry(at, "a", "k"); err != nil {
 				panic(err)
@@ -292,11 +292,8 @@ func (s *scene) begin(w *worker) {
 	case line.State == store.Faulted: // somebody looked, and it had not happened: give up. To try again is a person's word to give.
 		_, _ = s.book.rest(at, w.lease, store.Rest{Status: store.Failed, Applied: []string{w.todo.ID}})
 		*w = worker{}
-	default: // nobody knows: park
-		if err := s.book.end(at, store.EffectEnd{Account: "a", Interrupt: w.todo.ID, Number: 1, State: store.Indeterminate}); err != nil {
-			panic(err)
-		}
-		_, _ = s.book.rest(at, w.lease, store.Rest{Status: store.Parked, Outcome: []byte("?"), Open: s.open()})
+	default: // nobody knows: leave it to somebody who can look
+		_ = s.book.release(at, w.lease, store.Release{Park: true})
 		*w = worker{}
 	}
 }
@@ -336,10 +333,20 @@ func (s *scene) rest(w *worker) {
 	*w = worker{}
 }
 
+// doubtful reports whether nobody knows of an effect whether it happened.
+func (s *scene) doubtful() bool {
+	for _, line := range s.book.effects {
+		if line.State == store.Started {
+			return true
+		}
+	}
+	return false
+}
+
 // reconcile is a person who looks at the target.
 func (s *scene) reconcile() {
 	for key, line := range s.book.effects {
-		if line.State == store.Indeterminate || line.State == store.Started {
+		if line.State == store.Started {
 			state := store.Faulted
 			if s.happened[key.interrupt] > 0 {
 				state = store.Succeeded
@@ -364,8 +371,6 @@ func (s *scene) broken() string {
 			return "I11: the clock has decided"
 		case r.Status == store.Waiting && i.State == store.Decided && !i.Applied:
 			return "I2: a decision is forgotten"
-		case r.held && r.Status != store.Parked:
-			return "I17: a run is held, and nobody sees it"
 		case r.Status == store.Completed && i.State == store.Pending:
 			return "I5: a gate was passed"
 		}

@@ -55,25 +55,15 @@ WITH locked AS (
     FOR NO KEY UPDATE
 )` + lockedHere
 
-	anotherEffect = ` AND NOT (e.interrupt_key = ` + thisKey + ` AND e.number = $3)`
-
-	// endSQL wakes a run that is parked because of what nobody knew. One that somebody has to look at stays parked.
 	endSQL = `
 WITH ended AS (
     UPDATE effects AS i SET state = $4::text, receipt = $5, error = $6, ended_at = clock_timestamp()
-    WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1 AND ` + ofTheRunInHand + ` AND state IN ('started', 'indeterminate')
+    WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1 AND ` + ofTheRunInHand + ` AND state = 'started'
     RETURNING interrupt, ended_at
-), settled AS (
-    SELECT ended.*, r.status = 'parked' AND NOT r.held AND $4 <> 'indeterminate'
-           AND NOT (` + anyEffect + `'started'` + anotherEffect + `) OR ` + anyEffect + `'indeterminate'` + anotherEffect + `)) AS wakes
-    FROM ended CROSS JOIN runs AS r WHERE r.key = ` + inHand + ` AND r.account = $1
 ), changed AS (
-    UPDATE runs AS r SET events = r.events + 1,
-           status = CASE WHEN wakes THEN 'ready' ELSE r.status END,
-           ready_no = CASE WHEN wakes THEN nextval('ready_numbers') ELSE r.ready_no END,
-           updated_at = CASE WHEN wakes THEN ended_at ELSE r.updated_at END
-    FROM settled WHERE r.key = ` + inHand + ` AND r.account = $1
-    RETURNING r.account, r.run, r.events, settled.*
+    UPDATE runs AS r SET events = r.events + 1 FROM ended
+    WHERE r.key = ` + inHand + ` AND r.account = $1
+    RETURNING r.account, r.run, r.events, ended.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_ended', interrupt, ended_at FROM changed
 RETURNING run, ` + changeIsMade

@@ -55,7 +55,6 @@ asked AS (
     SELECT (SELECT count(*) FROM happened) AS count, CASE
            WHEN $2 = 'waiting' AND EXISTS (
                SELECT FROM interrupts WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state = 'decided') THEN 'ready'
-           WHEN $2 = 'parked' AND NOT (` + anyEffect + `'started') OR ` + anyEffect + `'indeterminate')) THEN 'ready'
            ELSE $2 END AS status
 ), handed AS (
     UPDATE resumes AS p SET outcome = r.outcome FROM runs AS r

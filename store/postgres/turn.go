@@ -46,10 +46,6 @@ SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 	// lead to no index: as long as few runs have an owner, the server would rather look through all that have.)
 	owned = `key = ` + thisKey + ` AND account = $1 AND fence = $3 AND status IS NOT DISTINCT FROM 'running'`
 
-	// anyEffect begins the question whether the run in hand has an effect in some state. It is asked for one state at a time: of several
-	// the server would not look in the index.
-	anyEffect = `EXISTS (SELECT FROM effects AS e WHERE e.run_key = ` + inHand + ` AND e.account = $1 AND e.state = `
-
 	// clock is read once, and after the lock: the statement begins when the run is in hand.
 	clock = `clock AS MATERIALIZED (SELECT clock_timestamp() AS now)`
 

@@ -27,10 +27,6 @@ INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence,
 	endSQL = `
 UPDATE effects SET state = ?4, receipt = ?5, error = ?6, ended_at = ?7
 WHERE account = ?1 AND interrupt = ?2 AND number = ?3`
-
-	inDoubtSQL = `
-SELECT 1 FROM effects INDEXED BY effects_in_doubt
-WHERE account = ?1 AND run = ?2 AND state IN ('started', 'indeterminate') LIMIT 1`
 )
 
 // Begin writes down that an effect is about to happen; see [store.Runs].
@@ -122,7 +118,7 @@ func (t turn) end(ctx context.Context, end store.EffectEnd) error {
 		return err
 	case !there:
 		return store.ErrNotFound
-	case line.State != store.Started && line.State != store.Indeterminate:
+	case line.State != store.Started:
 		return nil // the first word counts
 	}
 	if _, err := t.exec(ctx, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error, t.now); err != nil {
@@ -131,13 +127,7 @@ func (t turn) end(ctx context.Context, end store.EffectEnd) error {
 	if err := t.note(ctx, line.Account, line.Run, store.EventEffectEnded, line.Interrupt); err != nil {
 		return err
 	}
-	if err := t.beside(ctx, end.Account, end.Beside); err != nil {
-		return err
-	}
-	if doubt, err := t.exists(ctx, inDoubtSQL, line.Account, line.Run); err != nil || doubt {
-		return err
-	}
-	return t.wake(ctx, line.Account, line.Run, store.Parked)
+	return t.beside(ctx, end.Account, end.Beside)
 }
 
 // Fenced returns the checkpoints of a run for its owner; see [store.Runs].

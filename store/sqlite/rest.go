@@ -120,20 +120,13 @@ func (t turn) saveState(ctx context.Context, lease store.Lease, state *store.Sav
 // awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and
 // the commit, so nothing is slept over.
 func (t turn) awake(ctx context.Context, lease store.Lease, status store.Status) (store.Status, error) {
-	come := false
-	var err error
-	switch status {
-	case store.Waiting:
-		come, err = t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run)
-	case store.Parked:
-		doubt := false
-		doubt, err = t.exists(ctx, inDoubtSQL, lease.Account, lease.Run)
-		come = !doubt
+	if status != store.Waiting {
+		return status, nil
 	}
-	if come && err == nil {
-		return store.Ready, nil
+	if come, err := t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run); err != nil || !come {
+		return status, err
 	}
-	return status, err
+	return store.Ready, nil
 }
 
 // apply notes that the provider has taken an answer, and with the resume that brought it that the outcome is what came of it.

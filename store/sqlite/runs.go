@@ -29,7 +29,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'running', 1, ?10, ?11, ?12, ?12)`
 
 	wakeSQL = `
 UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, updated_at = ?4
-WHERE account = ?1 AND run = ?2 AND status = ?3 AND held = 0`
+WHERE account = ?1 AND run = ?2 AND status = ?3`
 
 	retrySQL = `
 UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, attempts = 0, updated_at = ?3

@@ -29,7 +29,7 @@ var (
 		ownedSQL, renewSQL, setRefSQL, releaseSQL, parkSQL, wakeSQL, aliveRunSQL, retrySQL, cancelRunSQL,
 		applySQL, setRestSQL, handOverSQL, openSQL, setStateSQL, askerSQL, askSQL, anyUndoneSQL, restSQL,
 		resumeSQL, refusalSQL, recordSQL, decideSQL, dueSQL, expireSQL,
-		effectSQL, deciderSQL, allowSQL, beginSQL, endSQL, inDoubtSQL,
+		effectSQL, deciderSQL, allowSQL, beginSQL, endSQL,
 		noteSQL,
 		statusSQL, forgetEffectsSQL, forgetInterruptsSQL, forgetResumesSQL, forgetEventsSQL, forgetRunSQL, onceSQL, keepOnceSQL,
 		beginResealSQL, endResealSQL,

@@ -60,7 +60,7 @@ func (m *twins) claim() {
 func (m *twins) rest() {
 	lease := m.lease()
 	rest := store.Rest{
-		Status:  pick(m, "status", store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Parked, store.Completed, store.Failed),
+		Status:  pick(m, "status", store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Completed, store.Failed),
 		Outcome: m.bytes(),
 	}
 	for range rapid.IntRange(0, 4).Draw(m.T, "open") {
@@ -169,7 +169,7 @@ func (m *twins) end() {
 	}
 	end := store.EffectEnd{
 		Account: line.Account, Interrupt: line.Interrupt, Number: line.Number,
-		State: pick(m, "end", store.Succeeded, store.Faulted, store.Indeterminate), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
+		State: pick(m, "end", store.Succeeded, store.Faulted), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
 	}
 	end.Beside = m.beside(line.Account, line.Run)
 	bothDo(m, "End", func(s store.Store) error { return s.End(m.Context(), end) })

@@ -218,38 +218,12 @@ func testBegunOnce(t *testing.T, d *desk) {
 	}
 }
 
-func testEndBeforePark(t *testing.T, d *desk) {
-	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
-	lease := d.claimed("w", "r").Lease
-	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
+func testEndUnknown(_ *testing.T, d *desk) {
+	d.ready("r")
+	_, _, err := d.runs.Begin(d.ctx(), d.claimed("w", "r").Lease, store.NewEffect{Interrupt: "i-r", Number: 1, Digest: "action-i-r", Key: "k"})
 	d.must(err)
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded}))
-	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Parked})
-	d.must(err)
-	if status != store.Ready {
-		t.Errorf("it is %s, and nobody will say any more what it waits for", status)
-	}
-}
-
-func testEndWakes(t *testing.T, d *desk) {
-	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
-	lease := d.claimed("w", "r").Lease
-	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
-	d.must(err)
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Indeterminate}))
-	_, err = d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Parked, Outcome: []byte("?")})
-	d.must(err)
-	d.is("r", store.Parked)
-	if work := d.claim("w"); work != nil {
-		t.Fatalf("claimed %+v, which is parked", work)
-	}
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded, Receipt: []byte("late")}))
-	d.is("r", store.Ready)
-	if err := d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 2, State: store.Succeeded}); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the end of what was never begun: %v", err)
-	}
+	d.wants(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i-r", Number: 2, State: store.Succeeded}), store.ErrNotFound)
+	d.wants(d.runs.End(d.ctx(), store.EffectEnd{Account: "other", Interrupt: "i-r", Number: 1, State: store.Succeeded}), store.ErrNotFound)
 }
 
 func testDeadline(t *testing.T, d *desk) {

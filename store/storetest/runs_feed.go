@@ -172,7 +172,7 @@ func testWatch(t *testing.T, h *house) {
 		{"Rest", func() { h.rest(lease, store.Rest{Status: store.Waiting, Open: due}) }},
 		{"Decide", func() { h.gets(approve("r", "1", "i1"), store.Accepted) }},
 		{"Begin", func() { lease = h.claimed("w", "r").Lease; h.effect(lease, "i1", 1) }},
-		{"End", func() { h.end("i1", 1, store.Indeterminate) }},
+		{"End", func() { h.end("i1", 1, store.Succeeded) }},
 		{"Release", func() { h.release(lease, store.Release{}) }},
 		{"Release to park", func() { h.release(h.claimed("w", "r").Lease, store.Release{Park: true}) }},
 		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "key-r"); h.must(err) }},

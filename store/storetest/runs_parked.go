@@ -90,32 +90,9 @@ func testPark(t *testing.T, d *desk) {
 	}
 }
 
-// testParkAgain wants a run that was retried to be woken like any other when it is in doubt later.
-func testParkAgain(_ *testing.T, d *desk) {
-	d.ready("r")
-	d.release(d.claimed("w", "r").Lease, store.Release{Park: true})
-	_, err := d.runs.Retry(d.ctx(), "acme", "key-r")
-	d.must(err)
-	d.doubtful("r")
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i-r", Number: 1, State: store.Faulted}))
-	d.is("r", store.Ready)
-}
-
-// doubtful parks a run that is ready, because nobody knows whether its effect happened.
-func (d *desk) doubtful(id string) {
-	d.t.Helper()
-	lease := d.claimed("w", id).Lease
-	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i-" + id, Number: 1, Digest: "action-i-" + id, Key: "k"})
-	d.must(err)
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i-" + id, Number: 1, State: store.Indeterminate}))
-	_, err = d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Parked, Outcome: []byte("?")})
-	d.must(err)
-	d.is(id, store.Parked)
-}
-
 func testRetry(t *testing.T, d *desk) {
 	d.ready("r")
-	d.doubtful("r")
+	d.release(d.claimed("w", "r").Lease, store.Release{Park: true})
 	run, err := d.runs.Retry(d.ctx(), "acme", "key-r")
 	d.must(err)
 	if run.Status != store.Ready || run.ID != "r" {

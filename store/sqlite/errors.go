@@ -10,6 +10,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fermata-go/fermata/internal/migration"
+	"github.com/fermata-go/fermata/store"
 )
 
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the file's name; test
@@ -34,7 +35,7 @@ var (
 	ErrLocked = errors.New("database is locked by another process")
 
 	// ErrFull says that there is no room for the write. Nothing was changed; it will succeed once there is room.
-	ErrFull = errors.New("no space left for the database")
+	ErrFull = store.ErrFull
 
 	// ErrCorrupt says that the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")

@@ -16,7 +16,10 @@ func (e *Executor) Ready(ctx context.Context) error {
 	if at := e.full.Load(); at != nil && time.Since(*at) < fullFor {
 		return store.ErrFull
 	}
-	_, err := e.store.Now(ctx)
+	if _, err := e.store.Now(ctx); err != nil {
+		return err
+	}
+	_, err := e.store.Pending(ctx, "", 1) // the time may be that of the host; this is read from what is kept
 	return err
 }
 

@@ -35,6 +35,20 @@ func (s *tight) Claim(ctx context.Context, claim store.Claim) (*store.Work, erro
 	return s.Store.Claim(ctx, claim)
 }
 
+// silent is a store that tells the time, as SQLite does without a look at its file, and nothing else.
+type silent struct{ store.Store }
+
+func (silent) Pending(context.Context, string, int) (int, error) { return 0, errSilent }
+
+var errSilent = errors.New("no answer")
+
+func TestReady_AsksForMoreThanTheTime(t *testing.T) {
+	e := executorOf(t, silent{memory.NewRuns(nil)}, spy(t), nil)
+	if err := e.Ready(t.Context()); !errors.Is(err, errSilent) {
+		t.Errorf("ready: %v", err)
+	}
+}
+
 // A server on a full disk was ready: nothing could be started or decided, and nobody was paged, because it still answered who asked for the time.
 func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

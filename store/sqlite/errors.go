@@ -37,6 +37,10 @@ var (
 	// ErrFull says that there is no room for the write. Nothing was changed; it will succeed once there is room.
 	ErrFull = store.ErrFull
 
+	// ErrReplaced says that the file was deleted or moved, or that another one was put in its place, while it was open. Nothing was changed. Close the
+	// Store and put back what belongs there: what the old file holds is gone once nobody has it open.
+	ErrReplaced = errors.New("the database file was deleted, moved or replaced while it was open")
+
 	// ErrCorrupt says that the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")
 

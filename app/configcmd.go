@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -58,10 +59,10 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 // trial does with settings what a server does before it opens its store, and says all that would keep it from starting: each may be right by
 // itself, and name a file that is not there.
 func (p *program) trial(ctx context.Context, c *config.Config) error {
-	_, noKey := keeping{Config: c}.keyFile()
+	noKey := keeping{Config: c}.tryKey()
 	_, noProviders := p.providers(c)
 	_, _, noDesk := openDesk(ctx, c.Desk)
-	_, noCertificate := certificate(c.Listen.TLS)
+	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
 	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC)} {
 		if err != nil {
@@ -72,6 +73,17 @@ func (p *program) trial(ctx context.Context, c *config.Config) error {
 		return nil
 	}
 	return &config.InvalidError{Mistakes: wrong}
+}
+
+// tryKey opens the key file, if it has to be there already.
+func (k keeping) tryKey() error {
+	if _, err := k.keyFile(); err != nil || k.isNew() {
+		return err
+	}
+	if _, _, err := k.openBox(false); err != nil {
+		return fmt.Errorf("key.file: %w", err)
+	}
+	return nil
 }
 
 func tryOIDC(c config.OIDC) error {

@@ -24,6 +24,8 @@ func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
+		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
+		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: box: a key is 64 hexadecimal digits",
 		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must be https",
 	} {
 		file := filepath.Join(dir, "fermata.yaml")

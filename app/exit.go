@@ -115,6 +115,7 @@ var failures = []struct {
 	{postgres.ErrUnavailable, "store_unavailable", exitUnavailable},
 	{postgres.ErrTimeout, "store_unavailable", exitUnavailable},
 	{postgres.ErrLocked, "store_unavailable", exitUnavailable},
+	{store.ErrFull, "store_full", exitUnavailable},
 	{sqlite.ErrLocked, "store_unavailable", exitUnavailable},
 	{postgres.ErrNewer, "schema_newer", exitError},
 	{sqlite.ErrNewer, "schema_newer", exitError},

@@ -28,7 +28,7 @@ const maxHeader = 16 << 10
 // listen opens a door, with the patience of a server on the open network: none for those who do not speak. Nothing limits how long an answer
 // takes: event streams last as long as their runs.
 func listen(key, addr string, h http.Handler, c config.Listen, log *slog.Logger) (door, error) {
-	secure, err := certificate(c.TLS)
+	secure, err := certificate(c.TLS, log)
 	if err != nil {
 		return door{}, err
 	}
@@ -76,11 +76,11 @@ func (d door) close(ctx context.Context) {
 }
 
 // certificate is how the server proves who it is; nil without files.
-func certificate(c config.TLS) (*tls.Config, error) {
+func certificate(c config.TLS, log *slog.Logger) (*tls.Config, error) {
 	if c.CertFile == "" {
 		return nil, nil
 	}
-	r := &renewing{files: c}
+	r := &renewing{files: c, log: log}
 	if _, err := r.current(nil); err != nil {
 		return nil, fmt.Errorf("listen.tls: %w", err)
 	}
@@ -90,13 +90,16 @@ func certificate(c config.TLS) (*tls.Config, error) {
 // renewing is a certificate that changes when its file does, so that whoever renews it need not end the server.
 type renewing struct {
 	files config.TLS
+	log   *slog.Logger
 
 	mu       sync.Mutex
 	modified time.Time
 	loaded   *tls.Certificate
+	told     string // what was said last of a file that cannot be used
 }
 
-// current returns the certificate. One that cannot be read, because it is just being written, changes nothing.
+// current returns the certificate. One that cannot be read, because it is just being written, changes nothing. But it is told: with a renewal that failed for
+// good, the next thing that anybody would notice is that the old one has expired.
 func (r *renewing) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,5 +113,30 @@ func (r *renewing) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if r.loaded == nil {
 		return nil, err
 	}
+	r.tell(err)
 	return r.loaded, nil
+}
+
+// tell logs what is new about the files. It is called with the lock held.
+func (r *renewing) tell(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == r.told:
+	case text != "":
+		r.log.Error("a new certificate cannot be used; the old one stays", "key", "listen.tls", "until", expiry(r.loaded), "err", err)
+	default:
+		r.log.Info("the certificate can be used again", "key", "listen.tls", "until", expiry(r.loaded))
+	}
+	r.told = text
+}
+
+// expiry is until when a certificate is good.
+func expiry(c *tls.Certificate) time.Time {
+	if c.Leaf == nil {
+		return time.Time{}
+	}
+	return c.Leaf.NotAfter
 }

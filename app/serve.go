@@ -145,12 +145,12 @@ func auditOfSettings(c config.Audit) (a executor.Audit, err error) {
 	a.SignEvery, a.CheckEvery = c.Sign.Every, c.Check.Every
 	if c.Sign.Key != "" {
 		if a.Key, err = audit.MakeKey(c.Sign.Key); err != nil {
-			return a, fmt.Errorf("audit.sign.key: %w", err)
+			return a, &fileError{fmt.Errorf("audit.sign.key: %w", err)}
 		}
 	}
 	if c.Sign.Dir != "" {
 		if a.Folder, err = audit.OpenFolder(c.Sign.Dir); err != nil {
-			return a, fmt.Errorf("audit.sign.dir: %w", err)
+			return a, &fileError{fmt.Errorf("audit.sign.dir: %w", err)}
 		}
 	}
 	return a, nil
@@ -235,8 +235,10 @@ func (r *running) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	end()
+	r.log.Info("ending: no new work is taken", "drainTimeout", r.settings.Listen.DrainTimeout)
 	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	work.Wait()
+	r.log.Info("ended")
 	return err
 }
 

@@ -101,7 +101,7 @@ func makeCertificate(t *testing.T, dir, name string) (certFile, keyFile string) 
 func TestServe_TLSWithACertificateThatIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := makeCertificate(t, dir, "first")
-	r, _ := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
+	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
 	if !strings.HasPrefix(r.url, "https://") {
 		t.Fatal(r.url)
 	}
@@ -127,8 +127,18 @@ func TestServe_TLSWithACertificateThatIsRenewed(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := name(); got != "second" {
-		t.Errorf("while it is being written, the certificate is that of %s", got)
+	// A renewal that failed for good was told by nobody until the old certificate had expired.
+	for range 2 {
+		if got := name(); got != "second" {
+			t.Errorf("while it is being written, the certificate is that of %s", got)
+		}
+	}
+	if log := logged.String(); strings.Count(log, "a new certificate cannot be used") != 1 {
+		t.Errorf("it is not told once: %s", log)
+	}
+	makeCertificate(t, dir, "third")
+	if got := name(); got != "third" || !strings.Contains(logged.String(), "the certificate can be used again") {
+		t.Errorf("after it was mended, the certificate is that of %s: %s", got, logged.String())
 	}
 }
 

@@ -159,8 +159,11 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 		}
 	}
 	file, err := box.OpenFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back", filepath.Base(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back", filepath.Base(path))}
+	case err != nil:
+		err = &fileError{err}
 	}
 	return file, path, err
 }

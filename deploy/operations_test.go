@@ -3,6 +3,7 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,7 @@ func TestOperations(t *testing.T) {
 	p := open(t, "operations.md")
 	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
+	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
 	t.Run("the daily round", func(t *testing.T) { household(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
 	p.typed(t)
@@ -151,6 +153,35 @@ func postgresBackup(t *testing.T, p *page) {
 	restored := serve(t, h.config)
 	restored.Token = live.Token // it is in the backup
 	approved(t, restored.client(t), id, `"yes"`)
+}
+
+// A server whose role may do no more than the page says does everything, keys and erasure included.
+func twoRoles(t *testing.T, p *page) {
+	owner := database(t)
+	lesser, err := url.Parse(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := url.Parse(database(t)) // its role owns nothing in the first one
+	if err != nil {
+		t.Fatal(err)
+	}
+	lesser.User = other.User
+	h := settle(t, lesser.String())
+	t.Setenv("FERMATA_STORE_MIGRATE", "false")
+	s := h.shell()
+	s.env = append(s.env, "OWNER_URL="+owner)
+	s.places["fermata_server"] = other.User.Username()
+	s.types(t, p, "two-roles")
+
+	live := h.serve(t)
+	approved(t, live.client(t), question(t, live.client(t), "refund-1"), `"yes"`)
+	call(t, "key", "rotate", "--settle", "1s", "--config", h.config)
+	call(t, "store", "erase", "acme", "--yes", "--config", h.config)
+	if left := call(t, "store", "export", "acme", "--config", h.config); left != "" {
+		t.Errorf("after it was erased: %s", left)
+	}
+	live.stop(t)
 }
 
 func household(t *testing.T, p *page) {

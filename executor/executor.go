@@ -101,6 +101,7 @@ type Executor struct {
 	dossiers  dossiers     // a cache
 	// explaining counts the questions to runs that are being answered here: see explain.
 	explaining atomic.Int64
+	full       atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
 	life context.Context

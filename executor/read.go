@@ -95,15 +95,6 @@ func (e *Executor) Pending(ctx context.Context, account string, limit int) (int,
 	return e.store.Pending(ctx, account, limit)
 }
 
-// Ready returns nil if the store can be reached and this executor takes work.
-func (e *Executor) Ready(ctx context.Context) error {
-	if e.closing() {
-		return ErrClosed
-	}
-	_, err := e.store.Now(ctx)
-	return err
-}
-
 // papers goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
 func (e *Executor) papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) iter.Seq2[store.Paper, error] {
 	return func(yield func(store.Paper, error) bool) {

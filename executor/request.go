@@ -70,10 +70,12 @@ func (e *Executor) Run(ctx context.Context, request Request) (fermata.Outcome, e
 	if err := checkNames(request); err != nil {
 		return nil, err
 	}
+	begin := e.resume
 	if request.ResumeID == "" {
-		return e.start(ctx, request)
+		begin = e.start
 	}
-	return e.resume(ctx, request)
+	outcome, err := begin(ctx, request)
+	return outcome, e.noteRoom(err)
 }
 
 func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome, error) {

@@ -43,7 +43,7 @@ func (e *Executor) rests(atMost time.Duration) {
 func (e *Executor) seek() {
 	for !e.closing() {
 		work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
-		if err != nil && e.life.Err() == nil {
+		if e.noteRoom(err) != nil && e.life.Err() == nil {
 			e.config.Log.Error("claiming work", "err", err)
 		}
 		if work == nil {
@@ -64,7 +64,7 @@ func (e *Executor) sweep() {
 	var last beat
 	for !e.closing() {
 		expired, spared, err := e.expire(&guard, &last)
-		if err != nil && e.life.Err() == nil {
+		if e.noteRoom(err) != nil && e.life.Err() == nil {
 			e.config.Log.Error("expiring questions", "err", err)
 		}
 		if expired > 0 {

@@ -29,4 +29,7 @@ var (
 
 	// ErrAlive says that the run is not over. Nothing was deleted.
 	ErrAlive = errors.New("store: the run is not over")
+
+	// ErrFull says that there is no room for what was to be written. Nothing was changed; it will succeed once there is room.
+	ErrFull = errors.New("no space left for the database")
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fermata-go/fermata/internal/migration"
+	"github.com/fermata-go/fermata/store"
 )
 
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the names of database and
@@ -43,7 +44,7 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 
 	// ErrFull says that the server has no room for the write. Nothing was changed; it will succeed once there is room.
-	ErrFull = errors.New("no space left for the database")
+	ErrFull = store.ErrFull
 
 	// ErrTooBig says that something is larger than PostgreSQL takes in one message. Nothing was changed.
 	ErrTooBig = errors.New("too big")

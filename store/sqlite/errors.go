@@ -10,6 +10,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fermata-go/fermata/internal/migration"
+	"github.com/fermata-go/fermata/store"
 )
 
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the file's name; test
@@ -34,7 +35,11 @@ var (
 	ErrLocked = errors.New("database is locked by another process")
 
 	// ErrFull says that there is no room for the write. Nothing was changed; it will succeed once there is room.
-	ErrFull = errors.New("no space left for the database")
+	ErrFull = store.ErrFull
+
+	// ErrReplaced says that the file was deleted or moved, or that another one was put in its place, while it was open. Nothing was changed. Close the
+	// Store and put back what belongs there: what the old file holds is gone once nobody has it open.
+	ErrReplaced = errors.New("the database file was deleted, moved or replaced while it was open")
 
 	// ErrCorrupt says that the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")

@@ -34,6 +34,40 @@ func TestSave_DiskFullChangesNothing(t *testing.T) {
 	wantRun(t, s, 2, "room again")
 }
 
+// Somebody restored a backup, or cleaned up, and did not end the server. It went on with the old file, which had no name any more: what people decided from
+// then on was gone with the next restart, and readiness looked at nothing but the clock of the host.
+func TestFile_DeletedOrReplacedWhileItIsOpen(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"deleted":  os.Remove,
+		"moved":    func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), create(path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "fermata.db")
+			s := mustOpen(t, path)
+			mustSave(t, s, 0, "kept")
+			if _, err := s.Now(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Save(t.Context(), demo, 1, putRun("lost")); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "save to fermata.db") {
+				t.Errorf("Save: %v; want ErrReplaced", err)
+			}
+			if _, err := s.Now(t.Context()); !errors.Is(err, ErrReplaced) {
+				t.Errorf("Now: %v; want ErrReplaced", err)
+			}
+			if name == "moved" { // and back
+				if err := os.Rename(path+".old", path); err != nil {
+					t.Fatal(err)
+				}
+				mustSave(t, s, 1, "as if nothing had been")
+			}
+		})
+	}
+}
+
 func TestSave_LockedByAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s, err := open(path, time.Millisecond)

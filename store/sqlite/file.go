@@ -57,6 +57,33 @@ func create(path string) error {
 	return file.Close()
 }
 
+// place is where the file was when it was opened.
+type place struct {
+	path string
+	file fs.FileInfo // nil: it was nowhere that the host knows of
+}
+
+func placeOf(path string) place {
+	info, err := os.Stat(path)
+	if err != nil {
+		return place{}
+	}
+	return place{path, info}
+}
+
+// check fails if the file is not there any more, or another one is. SQLite notices nothing of that: it would go on with a file that has no name, and all
+// of it would be gone with the last process that has it open.
+func (p place) check() error {
+	if p.file == nil {
+		return nil
+	}
+	info, err := os.Stat(p.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, p.file) {
+		return ErrReplaced
+	}
+	return nil // who may not look is told by SQLite
+}
+
 // connect returns a pool for the file. Settings are in the DSN because the pool applies it to each new connection.
 func connect(path string, as role, patience time.Duration) (*sql.DB, error) {
 	connector, err := driver.NewConnector(dsn(path, as, patience))

@@ -108,6 +108,9 @@ func (s *Store) begin(w *write) (*sql.Tx, bool) {
 
 // lock begins a transaction. Until it has, the caller may leave: somebody may be at a vacuum, for long.
 func (s *Store) lock(ctx context.Context) (*sql.Tx, error) {
+	if err := s.place.check(); err != nil {
+		return nil, err
+	}
 	begun, leave := context.WithCancel(context.WithoutCancel(ctx))
 	stays := context.AfterFunc(ctx, leave)
 	tx, err := s.writer.BeginTx(begun, nil)

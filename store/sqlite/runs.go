@@ -155,7 +155,13 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, b
 	return run, t.beside(ctx, account, beside)
 }
 
-// Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way.
-func (s *Store) Now(context.Context) (time.Time, error) { return atMicro(s.now()), nil }
+// Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file
+// has no time, or whoever looks whether it is there would be told so.
+func (s *Store) Now(context.Context) (time.Time, error) {
+	if err := s.place.check(); err != nil {
+		return time.Time{}, wrap("read the clock of", s.name, err)
+	}
+	return atMicro(s.now()), nil
+}
 
 func (s *Store) now() int64 { return s.clock().UnixMicro() }

@@ -22,6 +22,7 @@ var _ store.Store = (*Store)(nil)
 // Store keeps runs and checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
 	name    string // the file's base name, for errors
+	place   place
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
@@ -106,6 +107,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
+	s.place = placeOf(path)
 	s.serving.Go(s.serve)
 	return nil
 }

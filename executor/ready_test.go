@@ -1,0 +1,79 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// tight is a store that has no room for anything new while it is full, and answers all the same.
+type tight struct {
+	store.Store
+	full, work atomic.Bool
+}
+
+func (s *tight) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	if s.full.Load() {
+		return store.Lease{}, fmt.Errorf("create a run: %w", store.ErrFull)
+	}
+	return s.Store.Create(ctx, run)
+}
+
+func (s *tight) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	if s.full.Load() && s.work.Load() {
+		return nil, fmt.Errorf("claim a run: %w", store.ErrFull)
+	}
+	return s.Store.Claim(ctx, claim)
+}
+
+// silent is a store that tells the time, as SQLite does without a look at its file, and nothing else.
+type silent struct{ store.Store }
+
+func (silent) Pending(context.Context, string, int) (int, error) { return 0, errSilent }
+
+var errSilent = errors.New("no answer")
+
+func TestReady_AsksForMoreThanTheTime(t *testing.T) {
+	e := executorOf(t, silent{memory.NewRuns(nil)}, spy(t), nil)
+	if err := e.Ready(t.Context()); !errors.Is(err, errSilent) {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+// A server on a full disk was ready: nothing could be started or decided, and nobody was paged, because it still answered who asked for the time.
+func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tight{Store: memory.NewRuns(nil)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
+		e.Start()
+		ready := func(want error) {
+			t.Helper()
+			synctest.Wait()
+			if err := e.Ready(t.Context()); !errors.Is(err, want) {
+				t.Errorf("ready: %v, want %v", err, want)
+			}
+		}
+		ready(nil)
+		s.full.Store(true)
+		ready(nil) // nobody wanted anything
+		if _, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:spy", Input: []byte(`{"text":"a"}`)}); !errors.Is(err, store.ErrFull) {
+			t.Fatal(err)
+		}
+		ready(store.ErrFull)
+		s.work.Store(true)
+		time.Sleep(time.Hour)
+		ready(store.ErrFull) // as long as there is something that cannot be written
+		s.full.Store(false)
+		time.Sleep(time.Minute)
+		ready(nil)
+	})
+}

@@ -55,6 +55,8 @@ type savedFrame struct {
 	Graph string
 	// Print is the fingerprint of the graph's form, Shape that of its state.
 	Print, Shape string
+	// Whole says that the state is no struct, and its own only field.
+	Whole bool
 	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
 	Clock  int64
 	Fields []savedField
@@ -98,6 +100,7 @@ func (f *frame[S]) encode() []byte {
 	o.String("graph", f.flow.name)
 	o.String("print", f.flow.print)
 	o.String("shape", f.flow.shape.print)
+	o.Bool("whole", f.flow.shape.whole)
 	o.Int("clock", f.clock)
 	o.Open("fields")
 	for i := range f.fields {
@@ -168,6 +171,8 @@ func (f *savedFrame) decode(in *jsonlite.Reader) {
 			f.Print = in.String()
 		case "shape":
 			f.Shape = in.String()
+		case "whole":
+			f.Whole = in.Bool()
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":

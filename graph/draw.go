@@ -267,6 +267,6 @@ func (n *DrawnNode) label() string {
 	for _, when := range n.Held {
 		text += " (hold " + when + ")"
 	}
-	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ", "#", "#35;", "`", "#96;")
+	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ", "\r", " ", "\t", " ", "#", "#35;", "`", "#96;")
 	return `"` + replacer.Replace(text) + `"`
 }

@@ -46,6 +46,8 @@ type node[S any] struct {
 	timeout time.Duration
 	sub     subgraph
 	fanOut  bool
+	// items is the list that a fan-out works on.
+	items func(state S) any
 	// unsavable is what would be lost of the results of a fan-out.
 	unsavable []string
 }

@@ -240,3 +240,34 @@ func TestHold_OfAGraphThatANodeRunsShowsItsStateInAnotherProcess(t *testing.T) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
+
+// The state of such a graph that is no struct was shown as the only field of one, and became that when it was handed back.
+func TestHold_OfAGraphThatANodeRunsShowsAStateThatIsNoStruct(t *testing.T) {
+	type bag = map[string]any
+	inner := graph.New[bag]("inner")
+	inner.Node("next", func(_ context.Context, s bag) (bag, error) { return s, nil })
+	inner.HoldBefore("next")
+	inner.Edge(graph.Start, "next")
+	inner.Edge("next", graph.End)
+	innerFlow := compile(t, inner)
+	var out bag
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (_ notes, err error) {
+		out, err = innerFlow.Run(ctx, bag{"draft": "first"})
+		return s, err
+	}))
+	if _, err := h.start(notes{}); len(h.waits(err)) != 1 {
+		t.Fatal(err)
+	}
+	seen, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := seen.Interrupts[0]
+	if d := cmp.Diff(any(bag{"draft": "first"}), hold.Info); d != "" {
+		t.Errorf("(-asked +read)\n%s", d)
+	}
+	_, err = h.resume(graph.Answer(hold.ID, hold.Info))
+	if d := cmp.Diff(bag{"draft": "first"}, out); d != "" || err != nil {
+		t.Errorf("%v, (-want +got)\n%s", err, d)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/fermata-go/fermata"
@@ -378,6 +379,9 @@ func (f *frame[S]) modify() error {
 	if len(changed) == 0 {
 		return nil
 	}
+	if err := f.keepsLists(&edited); err != nil {
+		return fmt.Errorf("graph: modifying the state of %s: %w", f.names.Address, err)
+	}
 	err = f.apply(&contribution[S]{
 		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.nextRev(),
 	})
@@ -392,6 +396,31 @@ func (f *frame[S]) modify() error {
 		f.touchTask(t)
 	}
 	f.prune()
+	return nil
+}
+
+// keepsLists returns an error if a fan-out that is at work would get another list: an item would come by its question with the result
+// of another one.
+func (f *frame[S]) keepsLists(edited *S) (err error) {
+	defer safely.Recover(&err)
+	for _, t := range f.tasks {
+		n, saved := f.flow.nodes[t.node], f.sess.loaded.at(t.place)
+		if n.items == nil || len(saved.journal)+len(saved.records)+len(saved.below) == 0 {
+			continue
+		}
+		before, err := clone(f.flow.shape, t.base)
+		if err != nil {
+			return err
+		}
+		after, err := clone(f.flow.shape, edited)
+		if err != nil {
+			return err
+		}
+		was, is := n.items(before), n.items(after)
+		if !reflect.DeepEqual(was, is) && !sameJSON(was, is) {
+			return fmt.Errorf("node %q is at work on a list, and would get another: change that before it begins or after it has ended", n.name)
+		}
+	}
 	return nil
 }
 

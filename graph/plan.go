@@ -39,10 +39,12 @@ func (p *plan) edge(from, to int) {
 }
 
 func (p *plan) way(from, to int) {
-	if from == atEnd {
-		p.start = append(p.start, to)
-	} else if !slices.Contains(p.ways[from], to) {
-		p.ways[from] = append(p.ways[from], to)
+	ways := &p.start
+	if from != atEnd {
+		ways = &p.ways[from]
+	}
+	if !slices.Contains(*ways, to) {
+		*ways = append(*ways, to)
 	}
 }
 

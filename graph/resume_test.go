@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -460,5 +462,40 @@ func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
 	out, err := h.answer(open, "a third?", "6")
 	if err != nil || out.A != "126" || out.B != "345" {
 		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+// Results are kept by the number of the item. With a list that was shortened meanwhile, an item came by its question with the result of
+// the one that had stood there.
+func TestI5_AModifierCannotChangeTheListThatAFanOutIsAtWorkOn(t *testing.T) {
+	type orders struct{ Items, Results []string }
+	g := graph.New[orders]("orders")
+	graph.Each(g, "each", func(s orders) []string { return s.Items }, func(ctx context.Context, item string) (string, error) {
+		if item == "free" {
+			return "nothing to approve", nil
+		}
+		return question.Ask(ctx, item)
+	}, func(s orders, results []string) orders { s.Results = results; return s })
+	g.Edge(graph.Start, "each")
+	g.Edge("each", graph.End)
+	h := newHarness(t, g)
+	_, err := h.start(orders{Items: []string{"free", "dear"}})
+	id := h.waits(err)[0].ID
+	modify := func(change func(*orders)) graph.Option {
+		return graph.WithStateModifier(func(_ fermata.Address, state any) error { change(state.(*orders)); return nil })
+	}
+
+	_, err = h.resume(modify(func(s *orders) { s.Items = s.Items[1:] }))
+
+	if err == nil || !strings.Contains(err.Error(), `node "each" is at work on a list`) {
+		t.Errorf("got %v", err)
+	}
+	_, err = h.resume(modify(func(s *orders) { s.Results = []string{"none of its business"} }))
+	if open := h.waits(err); open[0].ID != id {
+		t.Errorf("waits for %v, want the same question", infos(open))
+	}
+	out, err := h.resume(graph.Answer(id, "yes"))
+	if want := []string{"nothing to approve", "yes"}; err != nil || !slices.Equal(out.Results, want) || len(out.Items) != 2 {
+		t.Errorf("got %+v, %v", out, err)
 	}
 }

@@ -74,7 +74,7 @@ func Answer(interruptID string, answer any) Option {
 type StateModifier func(at fermata.Address, state any) error
 
 // WithStateModifier is called for the state of each graph that a resumed run goes on with, the outermost first. It can
-// change what nodes see; it cannot answer anything.
+// change what nodes see; it cannot answer anything, nor change the list that a fan-out is at work on.
 func WithStateModifier(m StateModifier) Option {
 	return func(o *options) { o.modifiers = append(o.modifiers, m) }
 }

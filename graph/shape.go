@@ -36,6 +36,7 @@ type field struct {
 	index    int
 	typ      reflect.Type
 	plain    bool
+	hidden   bool         // values may differ in what is not saved
 	scalar   reflect.Kind // String, Bool or Int if the value is just that, else Invalid
 	optional bool         // omitempty or omitzero: absent in JSON means zero
 	merge    *merge
@@ -105,7 +106,7 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 	var mistakes []string
 	if t.Kind() != reflect.Struct || savable.HasOwnJSON(t) {
 		s.whole = true
-		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t), scalar: scalarKind(t)}}
+		s.fields = []field{{name: wholeField, typ: t, plain: isPlain(t), hidden: hides(t, nil), scalar: scalarKind(t)}}
 		s.byName[wholeField] = 0
 		s.plain = s.fields[0].plain
 		return s, savable.Mistakes(t, "the state")
@@ -128,13 +129,16 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 			mistakes = append(mistakes, fmt.Sprintf("two state fields have the JSON name %q", name))
 		}
 		f := field{
-			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), scalar: scalarKind(sf.Type),
+			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), hidden: hides(sf.Type, nil), scalar: scalarKind(sf.Type),
 			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
 		}
 		s.plain = s.plain && f.plain
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, f)
 		mistakes = append(mistakes, savable.Mistakes(sf.Type, "state field "+sf.Name)...)
+	}
+	for _, lost := range savable.Shadowed(t) {
+		mistakes = append(mistakes, "the state's "+lost)
 	}
 	return s, mistakes
 }
@@ -160,6 +164,26 @@ func isPlain(t reflect.Type) bool {
 			}
 		}
 		return true
+	}
+	return false
+}
+
+// hides reports whether values of a type may have parts that are not in their JSON: what is marked so, and what a type with JSON of its
+// own keeps to itself.
+func hides(t reflect.Type, path []reflect.Type) bool {
+	if slices.Contains(path, t) {
+		return false
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hides(t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); !f.IsExported() || f.Tag.Get("json") == "-" || hides(f.Type, path) {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -220,7 +244,22 @@ func same(f *field, a, b reflect.Value) bool {
 	case f.plain:
 		return a.Equal(b)
 	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
+	return reflect.DeepEqual(a.Interface(), b.Interface()) || f.hidden && sameJSON(a.Addr().Interface(), b.Addr().Interface())
+}
+
+// sameJSON reports whether two values are the same as far as they are saved. A function that is passed along, a cache that was filled, a
+// zero in another form are no change.
+func sameJSON(a, b any) bool {
+	encode := func(v any) (data []byte, err error) {
+		defer safely.Recover(&err)
+		return savable.Encode(v)
+	}
+	was, err := encode(a)
+	if err != nil {
+		return false
+	}
+	is, err := encode(b)
+	return err == nil && bytes.Equal(was, is)
 }
 
 // set copies one field from one state to another.

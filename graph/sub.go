@@ -62,6 +62,7 @@ func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, 
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
 	n := &node[S]{name: name, fanOut: true, unsavable: savable.Mistakes(reflect.TypeFor[R](), fmt.Sprintf("a result of node %q", name))}
 	if items != nil && work != nil && collect != nil {
+		n.items = func(state S) any { return items(state) }
 		n.each = func(ctx context.Context, state S, parallel int) (S, error) {
 			results, err := each(ctx, parallel, items(state), work)
 			if err != nil {

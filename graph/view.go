@@ -83,6 +83,9 @@ func (c *checkpoint) heldFields(place string) any {
 		}
 		fields[sf.Name] = decodeAny(rev.data)
 	}
+	if frame.Whole {
+		return fields[wholeField]
+	}
 	return fields
 }
 

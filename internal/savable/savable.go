@@ -61,6 +61,9 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 			}
 			found = append(found, mistakes(f.Type, where+"."+f.Name, path)...)
 		}
+		for _, lost := range Shadowed(t) {
+			found = append(found, fmt.Sprintf("%s holds a %s, whose %s", where, t, lost))
+		}
 		return found
 	}
 	return nil

@@ -1,0 +1,141 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/graph"
+)
+
+// memo is a type with JSON of its own and something beside it that it can make again.
+type memo struct {
+	text  string
+	words []string
+}
+
+func (m memo) MarshalJSON() ([]byte, error)  { return json.Marshal(m.text) }
+func (m *memo) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &m.text) }
+
+func (m *memo) count() int {
+	if m.words == nil {
+		m.words = strings.Fields(m.text)
+	}
+	return len(m.words)
+}
+
+// unsaved has a part in each field that is not in its JSON.
+type unsaved struct {
+	Hook struct {
+		Name string
+		Call func() `json:"-"`
+	}
+	Memo  memo
+	Sum   *big.Int
+	Words int
+	Done  bool
+}
+
+// Each field that had a part which is not saved counted as changed by every node that ran: a function that is passed along is never
+// equal to itself, a cache that was filled is not what it was before, and the zero of a big number has several forms.
+func TestMerge_WhatIsNotSavedIsNoChange(t *testing.T) {
+	g := graph.New[unsaved]("unsaved")
+	g.Node("begins", func(_ context.Context, s unsaved) (unsaved, error) {
+		s.Hook.Call = func() {}
+		one := big.NewInt(1)
+		s.Sum = new(big.Int).Sub(one, one)
+		return s, nil
+	})
+	g.Node("reads", func(_ context.Context, s unsaved) (unsaved, error) {
+		s.Words = s.Memo.count()
+		return s, nil
+	})
+	g.Node("writes", func(_ context.Context, s unsaved) (unsaved, error) {
+		s.Memo = memo{text: "new"}
+		s.Sum.SetInt64(7)
+		s.Hook.Name = "new"
+		return s, nil
+	})
+	g.Node("ends", func(_ context.Context, s unsaved) (unsaved, error) {
+		s.Done = s.Hook.Call != nil
+		return s, nil
+	})
+	g.Edge(graph.Start, "begins")
+	for _, middle := range []string{"reads", "writes"} {
+		g.Edge("begins", middle)
+		g.Edge(middle, "ends")
+	}
+	g.Edge("ends", graph.End)
+
+	out, err := newHarness(t, g).start(unsaved{Memo: memo{text: "two words"}})
+
+	if err != nil || out.Words != 2 || out.Memo.text != "new" || out.Sum.Int64() != 7 || out.Hook.Name != "new" || !out.Done {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+type (
+	// Base and Other are embedded: both have an ID.
+	Base  struct{ ID, Kind string }
+	Other struct{ ID string }
+)
+
+// A field that encoding/json passes over was lost without a word: in what a field holds with every save, in the state itself when a
+// hold was answered with it.
+func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
+	type shadowed struct {
+		Base
+		Kind string
+	}
+	type ambiguous struct {
+		Base
+		Other
+	}
+	type decided struct {
+		Base
+		Other `json:"other"`
+	}
+	type inner struct{ Doc *ambiguous }
+	for name, c := range map[string]struct {
+		compile func() error
+		lost    []string
+	}{
+		"one above":        {compiles[shadowed], []string{"Base.Kind"}},
+		"two side by side": {compiles[ambiguous], []string{"Base.ID", "Other.ID"}},
+		"inside a field":   {compiles[inner], []string{"Base.ID", "Other.ID"}},
+		"none":             {compiles[decided], nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.compile()
+			compileErr, _ := errors.AsType[*graph.CompileError](err)
+			if len(c.lost) == 0 {
+				if err != nil {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if compileErr == nil || len(compileErr.Mistakes) != len(c.lost) {
+				t.Fatalf("got %v, want mistakes about %q", err, c.lost)
+			}
+			for i, field := range c.lost {
+				m := compileErr.Mistakes[i]
+				if m.Code != graph.MistakeState || !strings.Contains(m.Message, "field "+field+" would be lost") {
+					t.Errorf("got %+v, want one about %s", m, field)
+				}
+			}
+		})
+	}
+}
+
+// compiles compiles a graph over a state.
+func compiles[S any]() error {
+	g := graph.New[S]("g")
+	g.Node("n", func(_ context.Context, s S) (S, error) { return s, nil })
+	g.Edge(graph.Start, "n")
+	g.Edge("n", graph.End)
+	_, err := g.Compile()
+	return err
+}

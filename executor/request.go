@@ -165,6 +165,9 @@ func begun(n store.NewRun, lease store.Lease) store.Run {
 
 func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome, error) {
 	l, err := e.look(ctx, request.Account, request.StateKey)
+	if err == nil {
+		err = e.lookBack(ctx, &l, request.Targets)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
@@ -246,12 +247,14 @@ func (r *running) serve(ctx context.Context) error {
 func (r *running) close(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
 	defer cancel()
+	farewell, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second) // for those who hear only now that it is under way
+	defer gone()
 	var errs []error
 	if r.Executor != nil {
 		errs = append(errs, r.Stop(patience))
 	}
 	for _, d := range r.doors {
-		d.close(patience)
+		d.close(farewell)
 	}
 	if err := r.tracing.close(patience); err != nil {
 		r.log.Warn("the last traces could not be sent", "err", err)

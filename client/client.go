@@ -302,10 +302,18 @@ func refusal(response *http.Response, data []byte) (again time.Duration, err err
 	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // somebody in between
 		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}
 	}
-	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+	if mayRepeat(response.StatusCode) {
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return min(time.Duration(seconds)*time.Second, time.Minute), problem
+		return time.Duration(min(max(0, seconds), 60)) * time.Second, problem
 	}
 	return never, problem
+}
+
+// mayRepeat reports whether what was answered with a status may work later.
+func mayRepeat(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }

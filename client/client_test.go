@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -230,6 +231,48 @@ func TestClient_GoesOnBehindAnEventOfTheRunBefore(t *testing.T) {
 	}
 	if asked := first(first(before.ID).ID); asked.Type != "asked" {
 		t.Errorf("and then %+v", asked)
+	}
+}
+
+// A server that is full, or ends, says so in the place of a stream, or in one. It counts once, so it is sent again: after the time that the server said.
+func TestClient_AStreamThatIsRefusedForNowIsOpenedAgain(t *testing.T) {
+	const unavailable = `{"status":503,"code":"unavailable","title":"Unknown or not done"}`
+	for name, refuse := range map[string]func(w http.ResponseWriter){
+		"in its place": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, unavailable)
+		},
+		"in it": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: problem\ndata: "+unavailable+"\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var at []time.Time
+			c := serve(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if at = append(at, time.Now()); len(at) == 1 {
+						refuse(w)
+						return
+					}
+					h.ServeHTTP(w, r)
+				})
+			})
+			var outcome fermata.Outcome
+			for event, err := range c.ChatEvents(t.Context(), api.Chat{GraphID: "inproc:memo", StateKey: "memo-1", Input: json.RawMessage(`{"text":"by "}`)}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcome = event.Outcome
+			}
+			if _, ok := outcome.(fermata.NeedsInput); !ok || len(at) != 2 {
+				t.Fatalf("%+v after %d connections", outcome, len(at))
+			}
+			if waited := at[1].Sub(at[0]); name == "in its place" && waited < time.Second {
+				t.Errorf("it waited %v, and was told to wait a second", waited)
+			}
+		})
 	}
 }
 

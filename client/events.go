@@ -52,18 +52,18 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for lost := 0; ; lost++ {
-			over, err := c.follow(ctx, next(), after, func(e Event) bool {
+			again, err := c.follow(ctx, next(), after, func(e Event) bool {
 				lost, after = 0, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
-			if err != nil && (over || ctx.Err() != nil || lost >= c.tries) {
+			if err != nil && (again < 0 || ctx.Err() != nil || lost >= c.tries) {
 				yield(Event{}, err)
 				return
 			}
-			if over {
+			if again < 0 {
 				return
 			}
-			if err := pause(ctx, time.Duration(1<<min(lost, 6))*50*time.Millisecond); err != nil {
+			if err := pause(ctx, max(again, time.Duration(1<<min(lost, 6))*50*time.Millisecond)); err != nil {
 				yield(Event{}, err)
 				return
 			}
@@ -71,21 +71,21 @@ func (c *Client) stream(ctx context.Context, after string, next func() request, 
 	}
 }
 
-// follow reads one connection, from behind an event on. over says that there is no more to read, or nobody who wants it.
-func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (over bool, err error) {
+// follow reads one connection, from behind an event on. It returns after which time to make another one: never, if there is no more to read, or nobody who
+// wants it.
+func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (again time.Duration, err error) {
 	r.headers = map[string]string{"Accept": "text/event-stream"}
 	if after != "" {
 		r.headers["Last-Event-ID"] = after
 	}
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-		again, err := refusal(response, data)
-		return again == never, err
+		return refusal(response, data)
 	}
 	for kind, data := range messages(response.Body) {
 		if kind == api.EventRun {
@@ -93,14 +93,17 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 		}
 		event, err := readEvent(kind, []byte(data))
 		if err != nil {
-			_, told := errors.AsType[*api.Problem](err)
-			return told || errors.Is(err, ErrPending), err
+			told, ok := errors.AsType[*api.Problem](err)
+			if ok && !mayRepeat(told.Status) || errors.Is(err, ErrPending) {
+				return never, err
+			}
+			return 0, err
 		}
 		if !yield(event) {
-			return true, nil
+			return never, nil
 		}
 	}
-	return false, nil
+	return 0, nil
 }
 
 // readEvent reads one event. A problem in the place of an outcome is an error.

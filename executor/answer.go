@@ -157,7 +157,7 @@ func (e *Executor) refused(ctx context.Context, run store.Run, receipt store.Rec
 	if receipt.Result != store.AlreadyDecided {
 		return refused
 	}
-	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	asked, err := e.store.Interrupts(ctx, run.Account, receipt.Run) // which may be older than the one that has the state key now
 	for _, i := range asked {
 		if i.ID == receipt.Interrupt {
 			refused.By, refused.At, refused.Verdict = i.By, i.At, i.Verdict

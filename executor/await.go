@@ -46,6 +46,8 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 		case <-timer.C:
 		case <-deadline.C:
 			return nil, pending
+		case <-e.life.Done(): // this process ends; another one may tell
+			return nil, pending
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -2,16 +2,17 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A process that is asked to end gives what it works on to another one at once, and not when its lease is over.
+// A process that is asked to end gives what it works on to another one at once, and not when its lease is over. Whoever waits for it there hears that it is
+// under way; they were kept waiting until their connection was cut.
 func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewRuns(nil)
@@ -20,16 +21,13 @@ func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
 		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = time.Second })
 		staying.Start()
 		start(t, leaving, "demo-1")
-		outcome := make(chan fermata.Outcome)
+		waited := make(chan error)
 		begin := time.Now()
+		request := answer("demo-1", "1", "approve")
+		request.Wait = time.Hour
 		go func() {
-			request := answer("demo-1", "1", "approve")
-			request.Wait = time.Hour
-			o, err := leaving.Run(context.Background(), request)
-			if err != nil {
-				t.Error(err)
-			}
-			outcome <- o
+			_, err := leaving.Run(context.Background(), request)
+			waited <- err
 		}()
 		synctest.Wait() // it publishes, and that takes for ever
 		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -37,7 +35,10 @@ func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
 		if err := leaving.Stop(patience); err != nil {
 			t.Fatal(err)
 		}
-		completed(t, <-outcome)
+		if pending, ok := errors.AsType[*executor.PendingError](<-waited); !ok || pending.StateKey != "demo-1" || time.Since(begin) > 10*time.Second {
+			t.Errorf("who waited heard %v after %v", pending, time.Since(begin))
+		}
+		completed(t, mustRun(t, staying, request))
 		if took := time.Since(begin); w.published.Load() != 1 || slow.published.Load() != 0 || took > 15*time.Second {
 			t.Errorf("published %d times there and %d here, after %v", w.published.Load(), slow.published.Load(), took)
 		}

@@ -90,7 +90,7 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 	}
 	begin := store.NewRun{
 		Account: request.Account, ID: ident.Random("run"), StateKey: request.StateKey, Provider: p.Name(), Graph: name,
-		InputDigest: digest(request.Graph+"\n"+request.StartID, request.Input), Owner: e.config.Owner, Lease: e.config.Lease,
+		InputDigest: startDigest(request), Owner: e.config.Owner, Lease: e.config.Lease,
 	}
 	begin.Input = e.seal(begin.Account, store.SealedInput, begin.ID, request.Input)
 	if begin.StateKey == "" {
@@ -167,6 +167,9 @@ func begun(n store.NewRun, lease store.Lease) store.Run {
 
 func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome, error) {
 	l, err := e.look(ctx, request.Account, request.StateKey)
+	if err == nil {
+		err = e.lookBack(ctx, &l, request.Targets)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +257,12 @@ func digest(name string, data []byte) string {
 	sum.Write(data)
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// Repeats reports whether a start is the one that a run began with: then it begins nothing, and is told what became of the run.
+func Repeats(start Request, run store.Run) bool { return run.InputDigest == startDigest(start) }
+
+// startDigest is the same for all repetitions of a start, and for nothing else.
+func startDigest(r Request) string { return digest(r.Graph+"\n"+r.StartID, r.Input) }
 
 // bodyDigest is the same for all repetitions of a request, and for nothing else.
 func bodyDigest(r Request) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/fermata-go/fermata/store"
@@ -40,6 +41,28 @@ func (e *Executor) lookAgain(ctx context.Context, l *looked) error {
 		l.Open, l.Papers, l.At = nil, nil, now.At
 	default:
 		*l = now
+	}
+	return nil
+}
+
+// lookBack takes the run that asked in the place of the one that has its state key by now, if an answer is to a question of such a run. It is over: nothing
+// that is said counts, and the store knows what became of the question.
+func (e *Executor) lookBack(ctx context.Context, l *looked, targets map[string]Answer) error {
+	for id := range targets {
+		if slices.ContainsFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id }) {
+			continue
+		}
+		asked, err := e.store.Question(ctx, l.Run.Account, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		case asked.Run != l.Run.ID && asked.StateKey == l.Run.StateKey && asked.State != store.Pending:
+			l.Run.ID, l.Run.Provider, l.Run.Graph = asked.Run, asked.Provider, asked.Graph
+			l.Open, l.Papers, l.dossier = nil, nil, nil
+			return nil
+		}
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
 		old.Interrupts[0].ID: {Value: json.RawMessage(`{"action":"approve"}`)},
 	}}
 	_, err := e.Run(t.Context(), late)
-	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Unknown {
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Gone {
 		t.Errorf("a late answer: %v", err)
 	}
 	if got := waits(t, mustRun(t, e, request)); got.Interrupts[0].ID != next.Interrupts[0].ID {

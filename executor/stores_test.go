@@ -145,6 +145,46 @@ func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
 	})
 }
 
+// What became of a question is said also when its state key belongs to another run by then, and the same again. It was called unknown.
+func TestStores_AWordOnAQuestionOfTheRunBeforeIsToldWhatBecameOfIt(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		e := new(dropper).executor(t, open(), nil)
+		start := func(table string) fermata.NeedsInput {
+			return waits(t, mustRun(t, e, executor.Request{
+				Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Supersede: true,
+			}))
+		}
+		decided := start("users").Interrupts[0].ID
+		late := word("bob", "drop-1", "early", decided, yes)
+		mustRun(t, e, word("ann", "drop-1", "1", decided, yes))
+		if _, err := e.Run(t.Context(), late); !isRefused(err, store.AlreadyDecided, "ann") {
+			t.Errorf("before: %v", err)
+		}
+		withdrawn := start("orders").Interrupts[0].ID
+		asked := start("invoices").Interrupts[0].ID
+		for range 2 {
+			if _, err := e.Run(t.Context(), late); !isRefused(err, store.AlreadyDecided, "ann") {
+				t.Errorf("the same as before: %v", err)
+			}
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "2", decided, yes)); !isRefused(err, store.AlreadyDecided, "ann") {
+				t.Errorf("decided: %v", err)
+			}
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "3", withdrawn, yes)); !isRefused(err, store.Gone, "") {
+				t.Errorf("withdrawn: %v", err)
+			}
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "4", "int_none", yes)); !isRefused(err, store.Unknown, "") {
+				t.Errorf("unknown: %v", err)
+			}
+		}
+		completed(t, mustRun(t, e, word("bob", "drop-1", "5", asked, yes)))
+	})
+}
+
+func isRefused(err error, why store.Result, by string) bool {
+	refused, ok := errors.AsType[*executor.RefusedError](err)
+	return ok && refused.Result == why && refused.By == by
+}
+
 // Whoever listens at one replica hears what happens at another.
 func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {

@@ -27,7 +27,7 @@ func (s *Server) registerChat() {
 	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run, or answer what it asks", Agent, Approver)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once.\n\n" +
-		"As a stream, the events are: run (what was asked for is recorded), the run's own events with their numbers as ids, step and token (as they happen, see run-events), " +
+		"As a stream, the events are: run (what was asked for is recorded), the run's own events with their ids, step and token (as they happen, see run-events), " +
 		"interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events."
 	op.Responses = s.outcomes()
 	op.Responses["200"].Content = maps.Clone(op.Responses["200"].Content)

@@ -104,7 +104,7 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 	t := &stream{Server: s, account: request.Account, stateKey: request.StateKey}
 	var err error
 	if last == "" && request.ResumeID != "" { // what was before is of no interest
-		if t.after, err = s.lastNumber(ctx, request.Account, request.StateKey); err != nil {
+		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {
 			return nil, explain(err)
 		}
 	}
@@ -121,11 +121,9 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 	} else {
 		t.run = runIn(outcome)
 	}
-	if last != "" {
-		if t.after, err = s.behind(ctx, t.account, t.run, last); err != nil {
-			stop()
-			return nil, explain(err)
-		}
+	if t.after, err = s.behind(ctx, t.account, t.run, last); err != nil { // the run may be another one: the state key was taken, or this is a repetition
+		stop()
+		return nil, explain(err)
 	}
 	if request.Wait == 0 {
 		request.Wait = streamWait
@@ -159,17 +157,18 @@ func (t *stream) chat(ctx context.Context, request executor.Request, known ferma
 	t.show(ctx)
 }
 
-// lastNumber is that of the newest event of a run.
-func (s *Server) lastNumber(ctx context.Context, account, stateKey string) (int64, error) {
+// newestEvent is the id of the newest event of a run.
+func (s *Server) newestEvent(ctx context.Context, account, stateKey string) (id string, err error) {
 	view, err := s.config.Executor.Look(ctx, account, stateKey)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	for after := int64(0); ; {
 		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
 		if err != nil || len(events) == 0 {
-			return after, err
+			return id, err
 		}
-		after = events[len(events)-1].Number
+		newest := events[len(events)-1]
+		id, after = eventID(newest), newest.Number
 	}
 }

@@ -97,6 +97,24 @@ func TestOnce_CancelsAndDecisions(t *testing.T) {
 	}
 }
 
+// So it is when what it has is over: the answer to a start may have been lost, and a full inbox can stay full for days.
+func TestOnce_ARepetitionOfWhatIsOverNeedsNoRoom(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.Open = 1 })
+	const ask = `{"kind":"sign","data":{"a":1}}`
+	s.call("agent@acme", "POST", "/api/v1/requests", ask, "Idempotency-Key", "k")
+	s.call("approver@acme", "POST", "/api/v1/requests/"+s.questions("acme")[0].ID+"/decision", `{"resumeId":"1","answer":"yes"}`)
+	s.until("it is at its limit", func() bool {
+		s.chat("agent@acme", startDemo)
+		return s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-2", 1)).field("code") == "too_many_open"
+	})
+	if again := s.call("agent@acme", "POST", "/api/v1/requests", ask, "Idempotency-Key", "k"); again.field("status") != "completed" {
+		t.Errorf("%+v", again)
+	}
+	if other := s.call("agent@acme", "POST", "/api/v1/requests", strings.Replace(ask, "1", "2", 1), "Idempotency-Key", "k"); other.status != 429 {
+		t.Errorf("something else: %+v", other)
+	}
+}
+
 // An account that is at its limit can still repeat what it has.
 func TestOnce_ARepetitionNeedsNoRoom(t *testing.T) {
 	for _, code := range []string{"too_many_open", "too_many_runs"} {

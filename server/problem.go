@@ -152,6 +152,9 @@ func explain(err error) *Problem {
 		if refused.Result == store.Gone && refused.Interrupt == "" { // nobody named a question, and none is open
 			return problem("not_active", "the run is over, or waits for nothing")
 		}
+		if refused.Verdict == store.Expired { // it is the same for who came before the clock had written it down
+			return problem(results[store.TooLate], "%s", reasons[store.TooLate])
+		}
 		p := problem(results[refused.Result], "%s", reasons[refused.Result])
 		if refused.By != "" {
 			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}

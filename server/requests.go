@@ -136,11 +136,11 @@ func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) 
 	}
 	request := executor.Request{Account: me.Account, StateKey: in.Body.StateKey, Graph: askGraph, Actor: me.ID, Via: me.Auth.via(), Wait: wait}
 	once(&request, in.Once)
-	if err := s.roomFor(ctx, request); err != nil {
-		return nil, err
-	}
 	in.Body.StateKey = ""
 	if request.Input, err = json.Marshal(in.Body); err != nil {
+		return nil, err
+	}
+	if err := s.roomFor(ctx, request); err != nil {
 		return nil, err
 	}
 	return s.run(ctx, request)

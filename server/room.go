@@ -97,7 +97,7 @@ func (s *Server) roomFor(ctx context.Context, request executor.Request) error {
 	if problem == nil {
 		return nil
 	}
-	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && view.Status.Alive() {
+	if view, err := s.config.Executor.Look(ctx, request.Account, request.StateKey); err == nil && (view.Status.Alive() || executor.Repeats(request, view.Run)) {
 		return nil // it was started before, and is to be repeated
 	}
 	return problem

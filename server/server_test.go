@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/executor"
 )
 
 // The whole way, as the first client of the API went it.
@@ -152,6 +154,28 @@ func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waitng", ""); got.status != 400 || !strings.Contains(got.body, "superseded") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A word that comes after the deadline is told so, whether or not the clock has written down by then that the question expired. Once it had, the clock was
+// somebody who was faster.
+func TestDecide_AfterTheDeadlineIsExpiredAlsoWhenTheClockHasSpoken(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Millisecond })
+	s.chat("agent@acme", startDemo)
+	id := s.questions("acme")[0].ID
+	decide := func(resume string) answer {
+		return s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"`+resume+`","answer":{"action":"approve"}}`)
+	}
+	s.e.Start()
+	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil) // until it is over
+	for range 2 {
+		if got := decide("1"); got.status != 410 || got.field("code") != "expired" {
+			t.Errorf("%+v", got)
+		}
+	}
+	s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
+	if got := decide("2"); got.status != 410 || got.field("code") != "expired" {
+		t.Errorf("when another run has the state key: %+v", got)
 	}
 }
 

@@ -126,6 +126,19 @@ func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
 	}
 }
 
+// An answer that is sent again may be of a run that had the state key before. How far the newer run has come says nothing about it.
+func TestChat_AsAStream_AgainAfterANewerRunShowsItsOwnRun(t *testing.T) {
+	s := open(t, nil)
+	const approve = `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`
+	s.chat("agent@acme", startDemo)
+	s.chat("approver@acme", approve)
+	s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
+	again := eventsIn(strings.NewReader(s.chat("approver@acme", approve, "Accept", asStream).body), nil)
+	if got := kinds(again); got != "run created asked waiting decided completed outcome" {
+		t.Errorf("%s", got)
+	}
+}
+
 // firstEvents are those that a run has so far, without what is not kept.
 func (s *site) firstEvents(stateKey string, count int) (first []event) {
 	s.Helper()

@@ -17,7 +17,7 @@ export interface paths {
          * Start a run, or answer what it asks
          * @description A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once.
          *
-         *     As a stream, the events are: run (what was asked for is recorded), the run's own events with their numbers as ids, step and token (as they happen, see run-events), interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events.
+         *     As a stream, the events are: run (what was asked for is recorded), the run's own events with their ids, step and token (as they happen, see run-events), interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events.
          */
         post: operations["chat"];
         delete?: never;

@@ -99,6 +99,34 @@ func TestRefused_TooLate(t *testing.T) {
 	})
 }
 
+// A word that is too late says what it would have been: whoever comes a year later wants to know whether somebody was for it or against it.
+func TestRefused_AWordThatIsTooLateSaysWhatItWas(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		id := startAs(t, e, "req").Interrupts[0].ID
+		say := func(who, value string) error {
+			request := decision("by "+who, "approve")
+			request.Actor, request.Via, request.Value = who, "test", nil
+			request.Targets = map[string]executor.Answer{id: {Value: json.RawMessage(value)}}
+			_, err := e.Run(t.Context(), request)
+			return err
+		}
+		if err := say("bob", `{"verb":"reject","reason":"no"}`); err != nil {
+			t.Fatal(err)
+		}
+		for who, value := range map[string]string{"ann": yes, "eve": `{"verb":"approve","args":"others"}`, "req": `{"verb":"reject","reason":"no"}`} {
+			if _, ok := errors.AsType[*executor.RefusedError](say(who, value)); !ok {
+				t.Errorf("%s is not refused", who)
+			}
+		}
+		got := refusals(t, s)
+		slices.Sort(got)
+		if want := []string{"ann approve already_decided", "eve approve_with_edits already_decided", "req reject already_decided"}; !slices.Equal(got, want) {
+			t.Errorf("the log has the refusals %q", got)
+		}
+	})
+}
+
 const fixedTable = `
 default: deny
 rules:

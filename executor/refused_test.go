@@ -165,3 +165,37 @@ func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
 		}
 	})
 }
+
+// The log says what somebody was shown if they said so, and not because it was there to be seen.
+func TestAudit_WhatWasShownIsWhatSomebodySaysThatTheySaw(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		asked := startAs(t, e, "req").Interrupts[0]
+		say := func(who, shown string) {
+			request := decision("by "+who, "approve")
+			request.Actor, request.Value = who, nil
+			request.Targets = map[string]executor.Answer{asked.ID: {Value: json.RawMessage(yes), Shown: shown}}
+			if _, err := e.Run(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say("bob", "")
+		say("eve", executor.ShownDigest(asked.Envelope))
+		kept, err := s.AuditLines(t.Context(), "acme", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(map[string]bool)
+		for _, l := range kept {
+			if strings.Contains(string(l.Raw), `"kind":"request.decided"`) {
+				said[string(l.Raw)] = strings.Contains(string(l.Raw), `"rendered":`)
+				if strings.Contains(string(l.Raw), `"principal":"eve"`) != said[string(l.Raw)] {
+					t.Errorf("who said what they saw? %s", l.Raw)
+				}
+			}
+		}
+		if len(said) != 2 {
+			t.Errorf("%d decisions", len(said))
+		}
+	})
+}

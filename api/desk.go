@@ -83,6 +83,7 @@ type Act struct {
 	To       string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
 	Until    *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
 	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1."`
+	Shown    string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what you see. If something else is asked by now, you have not looked at that."`
 }
 
 // Supposed is an action to try the rules on.

@@ -217,7 +217,7 @@ func (p *program) looked(ctx context.Context, to *client.Client, r api.Request) 
 	if p.json || r.Life == nil || r.Life.State != string(desk.Open) || r.Life.MayNot != "" {
 		return
 	}
-	_, _ = to.Act(ctx, r.ID, client.View, api.Act{}) // whoever may only read is not counted
+	_, _ = to.Act(ctx, r.ID, client.View, api.Act{Shown: r.Shown}) // whoever may only read is not counted
 }
 
 // printLife shows what people did with a request so far, and what they still can do. Nothing is shown of a request without a life.

@@ -22,14 +22,15 @@ func (o *office) refundFor(order string) string {
 }
 
 // life is what the server says of a request to an auditor, who changes nothing by looking.
-func (o *office) life(id string) *api.Life {
+func (o *office) life(id string) *api.Life { return o.request(id).Life }
+
+func (o *office) request(id string) (r api.Request) {
 	o.Helper()
 	code, out, errOut := o.as("aud", "show", id, "--json")
-	var r api.Request
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Life == nil {
 		o.Fatal(code, out, errOut, err)
 	}
-	return r.Life
+	return r
 }
 
 func TestActs_SayWhyNot(t *testing.T) {
@@ -175,5 +176,51 @@ func TestShow_OfARequestWithoutALife(t *testing.T) {
 	printLife(&b, nil)
 	if b.Len() != 0 {
 		t.Errorf("%q", b.String())
+	}
+}
+
+// I6: whoever looked, and decides after somebody else has edited what they looked at, says yes to something that they never saw. approve took what the server
+// showed at that moment for what the person had seen.
+func TestI6_ApproveIsToWhatShowHasShown(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	must := func(who string, want int, args ...string) string {
+		t.Helper()
+		code, out, errOut := o.as(who, args...)
+		if code != want {
+			t.Fatalf("%s$ fermata %q: %d %s%s", who, args, code, out, errOut)
+		}
+		return out + errOut
+	}
+	must("eve", exitOK, "show", id)
+	first := o.request(id)
+	must("bob", exitOK, "approve", id, "--args", `{"order":1,"cents":2500}`)
+	if said := must("eve", exitConflict, "approve", id); !strings.Contains(said, "bob edited it") || !strings.Contains(said, "fermata show "+id) {
+		t.Errorf("it says %s", said)
+	}
+	must("eve", exitConflict, "answer", id, `{"verb":"approve"}`)
+	must("eve", exitConflict, "approve", id, "--shown", first.Shown)
+	must("mallory", exitRefused, "approve", id) // the server says why, and writes it down
+	if life := o.life(id); len(life.Votes) != 1 {
+		t.Fatalf("%+v", life.Votes)
+	}
+	if shown := must("eve", exitOK, "show", id); !strings.Contains(shown, o.request(id).Shown) {
+		t.Errorf("it does not say what is shown: %s", shown)
+	}
+	must("eve", exitOK, "approve", id)
+}
+
+// A program says what it has read: nothing that it reads counts as looking.
+func TestI6_AProgramSaysWhatItHasRead(t *testing.T) {
+	o := openOffice(t)
+	id := o.refundFor("1")
+	if code, _, errOut := o.as("bob", "approve", id, "--args", `{"order":1,"cents":2500}`); code != exitOK {
+		t.Fatal(errOut)
+	}
+	if code, _, errOut := o.as("eve", "approve", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"digest_mismatch"`) {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if code, _, errOut := o.as("eve", "approve", id, "--json", "--shown", o.request(id).Shown); code != exitOK {
+		t.Errorf("%d %s", code, errOut)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/desk"
 )
 
 type inboxCommand struct {
@@ -54,9 +55,10 @@ type decideFlags struct {
 	remote
 	ID       string `arg:"" help:"The id of the request."`
 	ResumeID string `help:"Names this decision: repeated with the same id it counts once." placeholder:"ID"`
+	Shown    string `help:"The digest of what you saw, as fermata show prints it: nothing is decided on anything else." placeholder:"DIGEST"`
 }
 
-// decide decides on what the server shows now: if it shows something else when the decision arrives, nothing is decided.
+// decide decides on what was shown: if the server shows something else when the decision arrives, nothing is decided.
 func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Request) (any, error)) error {
 	to, err := c.client()
 	if err != nil {
@@ -74,8 +76,33 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 	if err != nil {
 		return err
 	}
-	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: r.Shown})
+	if c.Shown == "" {
+		if c.Shown, err = r.Shown, unseen(ctx, to, r, data); err != nil {
+			return err
+		}
+	}
+	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown})
 	return p.printOutcome(outcome, err)
+}
+
+// unseen returns an error if somebody else has edited what is asked, and the person has not looked at it since: who looked before would say yes to something
+// that they never saw. A no does no harm, and to whoever may not decide the server says so.
+func unseen(ctx context.Context, to *client.Client, r api.Request, answer json.RawMessage) error {
+	var said struct{ Verb string }
+	_ = json.Unmarshal(answer, &said) // or it has no verb
+	if r.Life == nil || r.Life.Edit == nil || r.Life.MayNot != "" || said.Verb == "reject" {
+		return nil
+	}
+	me, err := to.Me(ctx)
+	if err != nil || me.Principal == r.Life.Edit.By {
+		return err
+	}
+	for _, h := range r.Life.History {
+		if h.What == string(desk.WasViewed) && h.By == me.Principal && h.At.After(r.Life.Edit.At) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s edited it at %s; look at it with fermata show %s, or say with --shown what you saw", errUnseen, oneLine(r.Life.Edit.By), clock(r.Life.Edit.At), r.ID)
 }
 
 type answerCommand struct {

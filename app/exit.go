@@ -81,6 +81,7 @@ var (
 	errNoFolder  = errors.New("there is no folder")
 	errNoPolicy  = errors.New("the server has no policy: any one approver is asked about every action")
 	errAnswered  = errors.New("no question waits for an answer")
+	errUnseen    = errors.New("you have not seen what would be decided")
 	errNoSuchKey = errors.New("there is no key")
 	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
@@ -104,6 +105,7 @@ var failures = []struct {
 	{errNoSuchKey, "not_found", exitNotFound},
 	{errNoPolicy, "no_policy", exitNotFound},
 	{errAnswered, "not_possible", exitConflict},
+	{errUnseen, "digest_mismatch", exitConflict},
 	{executor.ErrUnknownRun, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},
 	{store.ErrNotFound, "not_found", exitNotFound},

@@ -207,6 +207,9 @@ func describe(w io.Writer, r api.Request) {
 	if d := r.Decision; d != nil {
 		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), d.At.Local().Format(time.DateTime))
 	}
+	if r.Shown != "" && r.State == "pending" {
+		fmt.Fprintf(w, "shown\t%s\n", r.Shown)
+	}
 	fmt.Fprintf(w, "\n%s\n", clean(indented(r.Data)))
 	printLife(w, r.Life)
 	if d := r.Decision; d != nil {

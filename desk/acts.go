@@ -93,7 +93,7 @@ type Claim struct{ From }
 // Release takes a claim back.
 type Release struct{ From }
 
-// View says that somebody has the request in front of them.
+// View says that somebody has the request in front of them. If they say what they see, and it is no longer what is asked, it does not count.
 type View struct{ From }
 
 // Approve is a yes to what would be done now.

@@ -157,6 +157,19 @@ func TestRemind_IsSkippedIf(t *testing.T) {
 	}
 }
 
+// Whoever still has what was asked first in front of them has not seen the edit.
+func TestView_OfWhatIsNoLongerAskedIsNone(t *testing.T) {
+	w := open(t, needing(group(2, "group:dba")))
+	old := w.by("bob")
+	w.do(desk.ApproveEdited{From: w.by("ann"), Args: []byte(`{"table":"users","limit":5}`)})
+	if w.do(desk.View{From: old}).Changed() {
+		t.Error("they saw something else")
+	}
+	if !w.do(desk.View{From: w.by("bob")}).Changed() {
+		t.Error("now they saw it")
+	}
+}
+
 func TestView_CountsAgainWhenTheRouteBeginsAnew(t *testing.T) {
 	w := open(t, action())
 	w.do(desk.View{From: w.by("ann")})

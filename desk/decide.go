@@ -80,12 +80,20 @@ func (d *draft) vote(v Vote, text string) error {
 	}
 	d.r.Votes = append(d.r.Votes, v)
 	d.log(WasVoted, text, map[string]string{
-		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.r.Digest(), "groups": strings.Join(groups, "\n"),
+		"verb": string(v.Verb), "word": v.Word, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.saw(), "groups": strings.Join(groups, "\n"),
 	})
 	if err := d.progress(); err != nil {
 		return err
 	}
 	return d.settle(v)
+}
+
+// saw is the digest of what whoever votes has seen; "" if they do not say. It is what is asked now, or [draft.fresh] has refused the vote.
+func (d *draft) saw() string {
+	if d.from.Seen == (Seen{}) {
+		return ""
+	}
+	return d.r.Digest()
 }
 
 // says reports whether both are the same word.

@@ -29,6 +29,9 @@ func (a Release) do(d *draft) error {
 }
 
 func (a View) do(d *draft) error {
+	if a.Seen.Digest != "" && a.Seen.Digest != d.r.Digest() {
+		return nil // they have something in front of them that is no longer asked
+	}
 	i := slices.IndexFunc(d.r.Views, func(v Viewed) bool { return v.By == a.Actor.ID })
 	if i < 0 && len(d.r.Views) >= maxItems || i >= 0 && !d.r.Views[i].last().Before(d.r.Place.Base) {
 		return nil

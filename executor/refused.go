@@ -3,6 +3,7 @@ package executor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/fermata-go/fermata"
@@ -28,6 +29,27 @@ func refusedAct(act desk.Name, why audit.Refusal) audit.Refused {
 		line.Act = string(act)
 	}
 	return line
+}
+
+// wouldSay is the verb of a decision that was refused; "" if nobody can tell. Of one that came too late the question is not read any more, so that goes by
+// the answer: every question about an action has the same.
+func wouldSay(request Request, refused *RefusedError) audit.Verb {
+	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
+		return refusedVerbs[by.Act]
+	}
+	var said fermata.Decision
+	if json.Unmarshal(request.Targets[refused.Interrupt].Value, &said) != nil {
+		return ""
+	}
+	switch {
+	case said.Verb == fermata.VerbReject:
+		return audit.Reject
+	case said.Verb == fermata.VerbApprove && said.Args != nil:
+		return audit.ApproveWithEdits
+	case said.Verb == fermata.VerbApprove:
+		return audit.Approve
+	}
+	return ""
 }
 
 // isRefusal reports whether an act failed because somebody was not let do it. What only has the wrong form, and what could not be found out, was not refused.

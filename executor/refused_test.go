@@ -99,6 +99,34 @@ func TestRefused_TooLate(t *testing.T) {
 	})
 }
 
+// A word that is too late says what it would have been: whoever comes a year later wants to know whether somebody was for it or against it.
+func TestRefused_AWordThatIsTooLateSaysWhatItWas(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		id := startAs(t, e, "req").Interrupts[0].ID
+		say := func(who, value string) error {
+			request := decision("by "+who, "approve")
+			request.Actor, request.Via, request.Value = who, "test", nil
+			request.Targets = map[string]executor.Answer{id: {Value: json.RawMessage(value)}}
+			_, err := e.Run(t.Context(), request)
+			return err
+		}
+		if err := say("bob", `{"verb":"reject","reason":"no"}`); err != nil {
+			t.Fatal(err)
+		}
+		for who, value := range map[string]string{"ann": yes, "eve": `{"verb":"approve","args":"others"}`, "req": `{"verb":"reject","reason":"no"}`} {
+			if _, ok := errors.AsType[*executor.RefusedError](say(who, value)); !ok {
+				t.Errorf("%s is not refused", who)
+			}
+		}
+		got := refusals(t, s)
+		slices.Sort(got)
+		if want := []string{"ann approve already_decided", "eve approve_with_edits already_decided", "req reject already_decided"}; !slices.Equal(got, want) {
+			t.Errorf("the log has the refusals %q", got)
+		}
+	})
+}
+
 const fixedTable = `
 default: deny
 rules:
@@ -134,6 +162,40 @@ func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
 			t.Error(err)
 		} else {
 			completed(t, outcome)
+		}
+	})
+}
+
+// The log says what somebody was shown if they said so, and not because it was there to be seen.
+func TestAudit_WhatWasShownIsWhatSomebodySaysThatTheySaw(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), nil)
+		asked := startAs(t, e, "req").Interrupts[0]
+		say := func(who, shown string) {
+			request := decision("by "+who, "approve")
+			request.Actor, request.Value = who, nil
+			request.Targets = map[string]executor.Answer{asked.ID: {Value: json.RawMessage(yes), Shown: shown}}
+			if _, err := e.Run(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say("bob", "")
+		say("eve", executor.ShownDigest(asked.Envelope))
+		kept, err := s.AuditLines(t.Context(), "acme", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(map[string]bool)
+		for _, l := range kept {
+			if strings.Contains(string(l.Raw), `"kind":"request.decided"`) {
+				said[string(l.Raw)] = strings.Contains(string(l.Raw), `"rendered":`)
+				if strings.Contains(string(l.Raw), `"principal":"eve"`) != said[string(l.Raw)] {
+					t.Errorf("who said what they saw? %s", l.Raw)
+				}
+			}
+		}
+		if len(said) != 2 {
+			t.Errorf("%d decisions", len(said))
 		}
 	})
 }

@@ -158,9 +158,5 @@ func refusing(run store.Run, request Request, refused *RefusedError) (*filing, e
 	place := c.place()
 	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
 	actor := personOf(desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
-	line := audit.Refused{Why: refused.why(), ResumeID: request.ResumeID}
-	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
-		line.Verb = refusedVerbs[by.Act]
-	}
-	return c, c.line(actor, place, line)
+	return c, c.line(actor, place, audit.Refused{Verb: wouldSay(request, refused), Why: refused.why(), ResumeID: request.ResumeID})
 }

@@ -112,7 +112,10 @@ var acts = []struct {
 	roles         []Role
 	act           func(from desk.From, body api.Act) desk.Act
 }{
-	{"view", "Say that you look at it", []Role{Approver}, func(f desk.From, _ api.Act) desk.Act { return desk.View{From: f} }},
+	{"view", "Say that you look at it", []Role{Approver}, func(f desk.From, b api.Act) desk.Act {
+		f.Seen.Digest = b.Shown
+		return desk.View{From: f}
+	}},
 	{"claim", "Look after it", []Role{Approver}, func(f desk.From, _ api.Act) desk.Act { return desk.Claim{From: f} }},
 	{"release", "Look after it no longer", []Role{Approver}, func(f desk.From, _ api.Act) desk.Act { return desk.Release{From: f} }},
 	{"comment", "Say something to all who look at it", []Role{Agent, Approver}, func(f desk.From, b api.Act) desk.Act { return desk.Comment{From: f, Text: b.Text} }},

@@ -18,6 +18,7 @@ type calls struct {
 	poll  func(ask question) tea.Cmd                              // → polled
 	send  func(id string, decide api.Decide) tea.Cmd              // → sent
 	act   func(id, act string, body api.Act, name string) tea.Cmd // → sent
+	view  func(id, shown string) tea.Cmd                          // nothing comes of it
 	later func(after time.Duration, msg tea.Msg) tea.Cmd          // → msg
 }
 
@@ -80,6 +81,14 @@ func newCalls(ctx context.Context, config Config) calls {
 				defer cancel()
 				_, err := config.Server.Act(ctx, id, act, body)
 				return sent{resumeID: name, err: err}
+			}
+		},
+		view: func(id, shown string) tea.Cmd {
+			return func() tea.Msg {
+				ctx, cancel := context.WithTimeout(ctx, pollPatience)
+				defer cancel()
+				_, _ = config.Server.Act(ctx, id, client.View, api.Act{Shown: shown}) // whoever looks need not know what comes of it
+				return nil
 			}
 		},
 		later: func(after time.Duration, msg tea.Msg) tea.Cmd {

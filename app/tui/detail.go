@@ -16,6 +16,7 @@ import (
 type detailScreen struct {
 	r      api.Request // what the person looks at: it never changes by itself
 	known  bool        // the server was asked for it; until then it is what the list knows
+	told   string      // of what the server knows that they look at it
 	latest *api.Request
 	// frozen says why nothing can be decided on what is shown; "" if something can.
 	frozen string

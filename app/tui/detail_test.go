@@ -199,3 +199,37 @@ func TestDetail_ButtonsComeWithTheServersWord(t *testing.T) {
 		t.Errorf("%+v", b.sends)
 	}
 }
+
+// Whoever decided in the inbox had never looked, as far as the log and the statistics knew.
+func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
+	open := func(mayNot string) api.Request {
+		r := refund()
+		r.Life = &api.Life{Revision: 1, State: "open", MayNot: mayNot, Verbs: []string{"approve", "reject"}}
+		return r
+	}
+	b := newBench(t, 80, 24, open(""))
+	if len(b.views) != 0 {
+		t.Errorf("the list is no look at a request: %q", b.views)
+	}
+	b.keys("enter")
+	b.poll(open(""))
+	if first := "int_refund " + refund().Shown; len(b.views) != 1 || b.views[0] != first {
+		t.Fatalf("the server was told %q", b.views)
+	}
+	edited := open("")
+	edited.Shown, edited.Life.Revision = "another", 2
+	b.poll(edited)
+	if len(b.views) != 1 {
+		t.Errorf("they see what it was: %q", b.views)
+	}
+	b.keys("u")
+	b.poll(edited)
+	if len(b.views) != 2 || b.views[1] != "int_refund another" {
+		t.Errorf("they see what it is: %q", b.views)
+	}
+	b = newBench(t, 80, 24, open("not_member"))
+	b.keys("enter")
+	if len(b.views) != 0 {
+		t.Errorf("whoever may not decide is not counted: %q", b.views)
+	}
+}

@@ -30,6 +30,7 @@ type bench struct {
 	ids     []string // of the requests that were decided
 	waits   []time.Duration
 	acts    []string
+	views   []string // what the server was told that somebody looks at
 	actName string
 	items   []api.Request // what the server has
 	quit    bool
@@ -50,6 +51,7 @@ func newBench(t *testing.T, width, height int, items ...api.Request) *bench {
 			b.actName = name
 			return nil
 		},
+		view: func(id, shown string) tea.Cmd { b.views = append(b.views, id+" "+shown); return nil },
 		later: func(after time.Duration, msg tea.Msg) tea.Cmd {
 			if _, isPoll := msg.(pollDue); isPoll {
 				b.waits = append(b.waits, after)

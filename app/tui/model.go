@@ -149,7 +149,18 @@ func (m *model) learn(news polled) tea.Cmd {
 			d.learn(news, m.now)
 		}
 	}
-	return m.calls.later(pause, pollDue{m.number})
+	return tea.Batch(m.calls.later(pause, pollDue{m.number}), m.looks())
+}
+
+// looks tells the server, once for everything that is shown of a request, that somebody looks at it who may decide: so that nobody is reminded of what
+// they know, and no word counts as said without looking.
+func (m *model) looks() tea.Cmd {
+	d := m.openDetail()
+	if d == nil || !d.known || m.tooSmall() || d.told == d.r.Shown || d.r.Life == nil || d.r.Life.State != "open" || d.r.Life.MayNot != "" {
+		return nil
+	}
+	d.told = d.r.Shown
+	return m.calls.view(d.r.ID, d.told)
 }
 
 // leave ends the program, but asks first if something would be lost.

@@ -675,6 +675,8 @@ export interface components {
              * @description With reply: which question, counted from 1.
              */
             question?: number;
+            /** @description With view: the digest of what you see. If something else is asked by now, you have not looked at that. */
+            shown?: string;
             /** @description A comment, a question, an answer, or a reason. */
             text?: string;
             /** @description With delegate: to whom. */

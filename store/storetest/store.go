@@ -30,6 +30,8 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Feed_AllRunsOfAnAccountInPages", testFeed},
 		{"Feed_ACursorOfSomebodyElseIsRefused", testFeedCursor},
 		{"I8_EventsStayInTheirAccount", testEventAccounts},
+		{"I8_AnyBytesInEveryNameAreKeptApart", testNames},
+		{"Names_HaveAnyLength", testLongNames},
 		{"Concurrent_AFeedHasEveryEventOnceAndInOrder", testFeedWriters},
 		{"Watch_HintsAtEverythingThatHappens", testWatch},
 		{"Watch_EndsWithItsContext", testWatchEnds},

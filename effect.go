@@ -21,7 +21,8 @@ import (
 // key. If the target can be asked, by [Look], it is. If neither helps, Effect asks a person: the question is of kind [InDoubt], a
 // [DoubtfulEffect], and its answer a [WhatHappened]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
 //
-// fn may ask, but only before it does anything outside: it is called again after the answer.
+// fn may ask, but only before it does anything outside: it is called again after the answer. With a context that is over, fn is not
+// called, and the next attempt does the effect.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
 	var none R
 	scope := visit.From(ctx)
@@ -284,6 +285,9 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
+	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked
+		return none, e.failed(ctx, entry, NotDone(err))
+	}
 	result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
@@ -293,15 +297,19 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 			}
 			return none, visit.Wait(signals)
 		}
-		_, entry.NotDone = errors.AsType[*notDoneError](err)
-		entry.State, entry.Error = effectFailed, err.Error()
-		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
+		return none, e.failed(ctx, entry, err)
 	}
 	if entry.Receipt, err = json.Marshal(result); err != nil {
 		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone
 	return result, e.end(ctx, entry, EffectSucceeded)
+}
+
+func (e *effect[T, R]) failed(ctx context.Context, entry *effectEntry, err error) error {
+	_, entry.NotDone = errors.AsType[*notDoneError](err)
+	entry.State, entry.Error = effectFailed, err.Error()
+	return errors.Join(err, e.end(ctx, entry, EffectFailed))
 }
 
 // end writes down how the effect ended: in the ledger first, which takes it also from somebody who has lost the run.

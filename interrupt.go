@@ -110,6 +110,11 @@ func ExtractInterruptInfo(err error) (*InterruptInfo, bool) {
 	return waiting.Info, true
 }
 
+// IsInterrupt reports whether err, as code in a run gets it, is nothing but the wish to wait: of Ask, Approve, Do, Interrupt and the
+// like, also wrapped and joined. It is for code between the one that asks and the node, which must neither retry nor log such an error,
+// nor make something else of it, but pass it on. Whoever runs the graph uses [ExtractInterruptInfo].
+func IsInterrupt(err error) bool { return visit.Waits(err) }
+
 // Interrupt returns an error that makes the run wait at the current address. info is what the person sees. The node has to
 // return the error; after the answer it is entered again and finds the answer with [GetResumeContext].
 //

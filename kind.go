@@ -45,6 +45,8 @@ type AnyKind interface {
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
+	// AnswerPrint is a short text that is another when the answer's schema is; "" if a schema does not tell.
+	AnswerPrint() string
 	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
 	Check(question json.RawMessage, answer any) (json.RawMessage, error)
 }
@@ -54,11 +56,14 @@ var kinds = struct {
 	byName map[string]AnyKind
 }{byName: make(map[string]AnyKind)}
 
+// holdKind is the kind of the holds of graphs. They are not asked by code, and their answers are states of graphs.
+const holdKind = "hold"
+
 // NewKind makes a kind and registers it under its name, so that an answer which arrives in another process can be checked.
-// It is meant for package variables, and panics if the name is empty or stands for other types already, or if a type has no
-// JSON Schema.
+// It is meant for package variables, and panics if the name is empty, "hold", or stands for other types already, or if a type has
+// no JSON Schema.
 func NewKind[Q, A any](name string) *Kind[Q, A] {
-	if name == "" || !utf8.ValidString(name) {
+	if name == "" || name == holdKind || !utf8.ValidString(name) {
 		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
@@ -102,8 +107,12 @@ func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.que
 // AnswerSchema returns the JSON Schema of A.
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
+// AnswerPrint is a short text that is another when the answer's schema is; "" for an A that contains itself.
+func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }
+
 // Ask asks a person. The first time it returns an error that the node has to return: the run is saved and waits. After the
-// answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question.
+// answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question. An answer
+// that was given to an earlier version of the program, and does not fit the kind any more, is asked for again.
 //
 // Several questions may be open at once: ask them all, then return the errors joined.
 func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
@@ -129,10 +138,25 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	if signal != nil {
 		return answer, signal.Record.ID, signal
 	}
-	if err := json.Unmarshal(record.Answer, &answer); err != nil {
-		return answer, record.ID, &AnswerError{ID: record.ID, Kind: k.name, Err: err}
+	if answer, err = k.recall(record); err != nil {
+		return answer, record.ID, scope.RefuseAndWait(record.ID, err)
 	}
 	return answer, record.ID, nil
+}
+
+// recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of
+// this one: a no of an earlier form could be a yes in the present one.
+func (k *Kind[Q, A]) recall(record *visit.Record) (answer A, err error) {
+	if record.Fits != "" && record.Fits == k.answer.Print {
+		err = json.Unmarshal(record.Answer, &answer)
+	} else if _, answer, err = k.fromJSON(record.Answer); err == nil && k.answer.Recursive {
+		err = schema.CheckChoices(reflect.ValueOf(&answer).Elem())
+	}
+	if err != nil {
+		var zero A
+		return zero, fmt.Errorf("it was given in a form that this program does not have: %w", err)
+	}
+	return answer, nil
 }
 
 // answered reports whether the question was answered at a place, without asking it.

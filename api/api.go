@@ -91,13 +91,13 @@ type Ask struct {
 
 // Event is something that happened to a run.
 type Event struct {
-	ID        int64     `json:"id" doc:"Counts the events of the run."`
+	ID        string    `json:"id" doc:"Names the event among those of all runs: what Last-Event-ID takes."`
 	Type      string    `json:"type"`
 	Request   string    `json:"request,omitempty" doc:"The request that it is about."`
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// The names of the events of a stream that are none of the run's own, which have a number.
+// The names of the events of a stream that are none of the run's own, which have an id.
 const (
 	EventRun       = "run"       // a [Pending]: what was asked for is recorded; the first event of a chat
 	EventStep      = "step"      // a [Step]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"strconv"
 	"strings"
 
@@ -229,12 +230,22 @@ func (c *auditExport) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		line, err := audit.Line(c.Account, audit.Actor{Principal: "operator", Kind: audit.System, Via: "cli"}, audit.Place{}, done)
+		line, err := operators(c.Account, done)
 		if err == nil {
-			err = s.Amend(ctx, c.Account, store.Beside{Audit: [][]byte{line}})
+			err = s.Amend(ctx, c.Account, line)
 		}
 		return err
 	})
+}
+
+// operators is a line for the log of an account about what somebody did who has the store in their hands. Who that is, only the machine knows.
+func operators(account string, did audit.Body) (store.Beside, error) {
+	actor := audit.Actor{Principal: "operator", Kind: audit.System, Via: "cli"}
+	if me, err := user.Current(); err == nil && me.Username != "" {
+		actor.Identity = "os:" + strings.ToValidUTF8(me.Username, "\uFFFD")
+	}
+	line, err := audit.Line(account, actor, audit.Place{}, did)
+	return store.Beside{Audit: [][]byte{line}}, err
 }
 
 type auditReconcile struct {

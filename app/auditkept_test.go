@@ -17,7 +17,7 @@ func auditorOf(t *testing.T, credentials store.Credentials) string {
 	t.Helper()
 	key, kept, err := server.NewKey(demoAccount, "aud", server.Auditor, time.Time{})
 	if err == nil {
-		err = credentials.AddCredential(t.Context(), kept)
+		err = credentials.AddCredential(t.Context(), kept, store.Beside{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestKeysList_LeavesSessionsOut(t *testing.T) {
 		t.Fatal(key, err)
 	}
 	for _, add := range []store.Credential{kept, {ID: "session_0123", Account: "acme", Name: "ann", Role: "approver", Hash: []byte("x")}} {
-		if err := r.store.AddCredential(t.Context(), add); err != nil {
+		if err := r.store.AddCredential(t.Context(), add, store.Beside{}); err != nil {
 			t.Fatal(err)
 		}
 	}

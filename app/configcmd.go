@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/store/redis"
@@ -39,8 +40,8 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if wrong := p.trial(ctx, settings); len(wrong) > 0 {
-		return &config.InvalidError{Mistakes: wrong}
+	if err := p.trial(ctx, settings); err != nil {
+		return err
 	}
 	report := configReport{File: c.File, Valid: true, Warnings: settings.Warnings}
 	if report.Warnings == nil {
@@ -54,19 +55,34 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// trial does with settings what a server does before it opens its store, and returns what would keep it from starting: each may be right by
+// trial does with settings what a server does before it opens its store, and says all that would keep it from starting: each may be right by
 // itself, and name a file that is not there.
-func (p *program) trial(ctx context.Context, c *config.Config) (wrong []config.Mistake) {
-	_, noKey := keeping{c}.keyFile()
+func (p *program) trial(ctx context.Context, c *config.Config) error {
+	_, noKey := keeping{Config: c}.keyFile()
 	_, noProviders := p.providers(c)
 	_, _, noDesk := openDesk(ctx, c.Desk)
 	_, noCertificate := certificate(c.Listen.TLS)
-	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store)} {
+	var wrong []config.Mistake
+	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC)} {
 		if err != nil {
 			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
 		}
 	}
-	return wrong
+	if wrong == nil {
+		return nil
+	}
+	return &config.InvalidError{Mistakes: wrong}
+}
+
+func tryOIDC(c config.OIDC) error {
+	provider := identities(c)
+	if provider == nil {
+		return nil
+	}
+	if err := provider.Check(); err != nil {
+		return fmt.Errorf("auth.oidc: %s", strings.TrimPrefix(err.Error(), "server: "))
+	}
+	return nil
 }
 
 func tryRedis(c config.Store) error {

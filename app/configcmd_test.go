@@ -24,6 +24,7 @@ func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
+		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must be https",
 	} {
 		file := filepath.Join(dir, "fermata.yaml")
 		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
@@ -31,6 +32,10 @@ func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
 		}
 		if exit, out, errOut := call(t, "config", "check", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("%s: %d %s%s", text, exit, out, errOut)
+		}
+		// A server says the same. It ended with 1, as if something had failed that may go well the next time, and some of it only after it had made a store.
+		if exit, out, errOut := call(t, "serve", "--config", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+			t.Errorf("serve with %s: %d %s%s", text, exit, out, errOut)
 		}
 	}
 	if left, _ := filepath.Glob("*"); len(left) != 2 {

@@ -98,7 +98,7 @@ func demoKey(ctx context.Context, credentials store.Credentials) (string, error)
 	}
 	for _, c := range old {
 		if c.Name == demoPerson && c.Expires.IsZero() && c.Revoked.IsZero() { // sessions of browsers end by themselves
-			if err := credentials.RevokeCredential(ctx, demoAccount, c.ID); err != nil {
+			if err := endKey(ctx, credentials, demoAccount, c.ID); err != nil {
 				return "", err
 			}
 		}
@@ -107,7 +107,7 @@ func demoKey(ctx context.Context, credentials store.Credentials) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return key, credentials.AddCredential(ctx, kept)
+	return key, keepKey(ctx, credentials, kept)
 }
 
 // demoRun is a run that is there when the demo begins.

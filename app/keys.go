@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
@@ -70,13 +71,35 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		if err := s.AddCredential(ctx, kept); err != nil {
+		if err := keepKey(ctx, s, kept); err != nil {
 			return err
 		}
 		row := rowOf(kept)
 		row.Key, row.State = key, ""
 		return p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
 	})
+}
+
+// keepKey adds a key, and a line about it to the log of its account.
+func keepKey(ctx context.Context, s store.Credentials, key store.Credential) error {
+	line, err := operators(key.Account, audit.APIKeyMade{Key: key.ID, Name: key.Name, Role: key.Role, Until: audit.At(key.Expires)})
+	if err != nil {
+		return &usageError{err}
+	}
+	return s.AddCredential(ctx, key, line)
+}
+
+// endKey revokes a key or a session, and adds a line about it to the log of its account.
+func endKey(ctx context.Context, s store.Credentials, account, id string) error {
+	var did audit.Body = audit.APIKeyRevoked{Key: id}
+	if server.IsSession(id) {
+		did = audit.SessionEnded{Session: id}
+	}
+	line, err := operators(account, did)
+	if err != nil {
+		return &usageError{err}
+	}
+	return s.RevokeCredential(ctx, account, id, line)
 }
 
 type keysList struct {
@@ -94,7 +117,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 		}
 		rows := []keyRow{}
 		for _, k := range list {
-			if server.IsSession(k) == c.Sessions {
+			if server.IsSession(k.ID) == c.Sessions {
 				rows = append(rows, rowOf(k))
 			}
 		}
@@ -123,7 +146,7 @@ type keysRevoke struct {
 // Run ends a key.
 func (c *keysRevoke) Run(ctx context.Context, p *program) error {
 	return c.withStore(ctx, func(s store.Store) error {
-		err := s.RevokeCredential(ctx, c.Account, c.ID)
+		err := endKey(ctx, s, c.Account, c.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("%w %q of %s; fermata keys list has the ids", errNoSuchKey, c.ID, c.Account)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -187,6 +188,37 @@ func TestKeys_OfTheStore(t *testing.T) {
 	}
 }
 
+// Who made the key that an agent acts with stands in the log, and who ended it.
+func TestKeys_AreInTheLogOfTheirAccount(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	at := "sqlite:" + path
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	var made keyRow
+	_, out, _ := call(t, "keys", "create", "acme", "bot", "agent", "--for", "8h", "--store", at, "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{made.ID, made.ID, "session_1"} { // it ends once, and what there is not does not end
+		call(t, "keys", "revoke", "acme", id, "--store", at)
+	}
+	if exit, _, errOut := call(t, "keys", "create", "acme", strings.Repeat("x", 5000), "agent", "--store", at); exit != exitUsage {
+		t.Errorf("a name that is too long for a log: %d %s", exit, errOut)
+	}
+	_, out, _ = call(t, "audit", "export", "--account", "acme", "--store", at)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("the log has %q", lines)
+	}
+	for i, want := range []audit.Body{audit.APIKeyMade{Key: made.ID, Name: "bot", Role: "agent", Until: audit.At(*made.ExpiresAt)}, audit.APIKeyRevoked{Key: made.ID}} {
+		got, err := audit.Parse([]byte(lines[i]))
+		if err != nil || got.Body != want || got.Actor.Principal != "operator" || got.Actor.Via != "cli" || !strings.HasPrefix(got.Actor.Identity, "os:") {
+			t.Errorf("%s: %v", lines[i], err)
+		}
+	}
+}
+
 // How to end a session stood in docs/auth.md, and nothing said what it is called.
 func TestKeys_SessionsCanBeFoundAndEnded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
@@ -198,7 +230,7 @@ func TestKeys_SessionsCanBeFoundAndEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.AddCredential(t.Context(), store.Credential{ID: "session_1", Account: "acme", Name: "ann", Role: "approver", Hash: make([]byte, 32), Expires: time.Now().Add(time.Hour)})
+	err = s.AddCredential(t.Context(), store.Credential{ID: "session_1", Account: "acme", Name: "ann", Role: "approver", Hash: make([]byte, 32), Expires: time.Now().Add(time.Hour)}, store.Beside{})
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}

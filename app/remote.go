@@ -247,7 +247,7 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
 		defer cancel()
 	}
-	for event, err := range to.Events(ctx, c.Key, 0) {
+	for event, err := range to.Events(ctx, c.Key, "") {
 		if errors.Is(context.Cause(ctx), errTimeout) {
 			return fmt.Errorf("%w: %s", errTimeout, c.Timeout)
 		}

@@ -1,11 +1,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -13,12 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/desk/routefile"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/yamlfile"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -73,13 +70,8 @@ func readGroups(text []byte) (desk.Members, error) {
 	var file struct {
 		Groups map[string][]string `yaml:"groups"`
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
+	if err := yamlfile.Decode(text, &file); err != nil {
 		return nil, err
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the file has more than one document")
 	}
 	members := desk.Members{}
 	for name, people := range file.Groups {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/server"
@@ -31,6 +32,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	log := logger(p, settings.Log)
 	for _, warning := range settings.Warnings {
 		log.Warn(warning)
+	}
+	if err := p.trial(ctx, settings); err != nil {
+		return err
 	}
 	r, err := start(ctx, p, settings, log)
 	if err != nil {
@@ -67,7 +71,7 @@ type running struct {
 
 // start opens everything and listens. Nothing is served yet.
 func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*running, error) {
-	k := keeping{c}
+	k := keeping{c, log}
 	if err := k.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -109,17 +113,17 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 	}
 	// To the executor, 0 is the default: never to expire, and to keep nothing back, are below that.
 	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
-	files, desk, err := openDesk(context.Background(), c.Desk)
+	files, sitting, err := openDesk(context.Background(), c.Desk)
 	if err != nil {
 		return err
 	}
-	r.desk, desk.Notify = files, p.notify
+	r.desk, sitting.Notify = files, p.notify
 	auditing, err := auditOfSettings(c.Audit)
 	if err != nil {
 		return err
 	}
 	r.Executor, err = executor.New(executor.Config{
-		Desk: desk, Audit: auditing, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
+		Desk: sitting, Audit: auditing, Store: r.store, Box: file, Providers: providers, Timeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
 		Lease: c.Runs.Lease, SaveDelay: saveDelay, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
 	})
 	if err != nil {
@@ -170,8 +174,12 @@ func identities(c config.OIDC) *server.OIDC {
 			roles[group] = append(roles[group], server.Role(name))
 		}
 	}
+	classes := make(map[string]desk.Auth)
+	for acr, strength := range c.ACR {
+		classes[acr] = desk.Auth(strength)
+	}
 	return &server.OIDC{
-		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,
+		ACR: classes, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,
 		GroupsClaim: c.GroupsClaim, Roles: roles, Account: c.Account, AccountClaim: c.AccountClaim, PrincipalClaim: c.PrincipalClaim, Audience: c.Audience,
 	}
 }

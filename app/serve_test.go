@@ -235,8 +235,8 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := startOf(t, settingsOf(t, "FERMATA_AUTH_OIDC_ISSUER="+idp.URL, "FERMATA_AUTH_OIDC_CLIENT_ID=fermata", "FERMATA_AUTH_OIDC_CLIENT_SECRET_FILE="+secret,
-		"FERMATA_AUTH_OIDC_REDIRECT_URL="+redirect, "FERMATA_AUTH_OIDC_ROLES={reviewers: approver}", "FERMATA_AUTH_OIDC_ACCOUNT=acme"))
-	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"reviewers"}})
+		"FERMATA_AUTH_OIDC_REDIRECT_URL="+redirect, "FERMATA_AUTH_OIDC_ROLES={reviewers: approver}", "FERMATA_AUTH_OIDC_ACCOUNT=acme", "FERMATA_AUTH_OIDC_ACR={gold: hardware}"))
+	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"reviewers"}, "acr": "gold"})
 	browser := newBrowser(t)
 	browser.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr == "127.0.0.1:18471" { // what stands before the server
@@ -246,7 +246,7 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	}}
 	getPage(t, browser, "http://127.0.0.1:18471/signin")
 	status, _, body := getPage(t, browser, "http://127.0.0.1:18471/api/v1/me")
-	if status != http.StatusOK || !strings.Contains(body, `"principal":"ann"`) || !strings.Contains(body, `"roles":["approver"]`) || !strings.Contains(body, `"account":"acme"`) {
+	if status != http.StatusOK || !strings.Contains(body, `"principal":"ann"`) || !strings.Contains(body, `"roles":["approver"]`) || !strings.Contains(body, `"account":"acme"`) || !strings.Contains(body, `"strength":"hardware"`) {
 		t.Errorf("%d %s", status, body)
 	}
 }

@@ -40,11 +40,14 @@ func (p place) settings(flags ...string) (*config.Config, error) {
 }
 
 // keeping is a store that is named by settings.
-type keeping struct{ *config.Config }
+type keeping struct {
+	*config.Config
+	log *slog.Logger // nil: nobody reads it
+}
 
 func (p place) keeping() (keeping, error) {
 	c, err := p.settings()
-	return keeping{c}, err
+	return keeping{Config: c}, err
 }
 
 // openStore is a store that has to be closed.
@@ -97,11 +100,22 @@ func (k keeping) behindRedis(s openStore, err error) (openStore, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	front, err := redis.New(s, client, redis.Config{})
+	front, err := redis.New(s, client, redis.Config{Tell: k.tellOfRedis})
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), s.Close())
 	}
 	return &cached{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
+}
+
+// tellOfRedis says that Redis went, or came back. Nothing but speed depends on it, so nobody would notice.
+func (k keeping) tellOfRedis(err error) {
+	switch {
+	case k.log == nil:
+	case err != nil:
+		k.log.Warn("Redis is left alone for now; checkpoints come from the database", "err", err)
+	default:
+		k.log.Info("Redis is back")
+	}
 }
 
 // version says how far the schema is, without touching it.

@@ -90,9 +90,11 @@ type (
 		Trace    Trace    `json:"trace,omitzero"`
 	}
 
-	// Refused is a word that did not count, and why.
+	// Refused is a word that did not count, or something else that somebody was not let do with a request, and why.
 	Refused struct {
-		Verb     Verb    `json:"verb,omitempty"`
+		Verb Verb `json:"verb,omitempty"`
+		// Act is what they wanted to do, if it was no word: claim, delegate, remember …
+		Act      string  `json:"act,omitempty"`
 		Why      Refusal `json:"why"`
 		Shown    Shown   `json:"shown,omitzero"`
 		Ruling   Ruling  `json:"ruling,omitzero"`
@@ -149,6 +151,34 @@ type (
 	GrantRevoked struct {
 		Grant string `json:"grant"`
 		Why   string `json:"why,omitempty"` // a code
+	}
+)
+
+// Who is let in. The id of a key or a session stands in the via of what is done with it; neither can be used by who knows its id.
+type (
+	// APIKeyMade says that somebody may act under a name.
+	APIKeyMade struct {
+		Key   string `json:"key"`
+		Name  string `json:"name"`
+		Role  string `json:"role"`
+		Until Moment `json:"until,omitzero"` // without: for ever
+	}
+
+	// APIKeyRevoked says that a key is over before its time.
+	APIKeyRevoked struct {
+		Key string `json:"key"`
+	}
+
+	// SessionBegun says that a person has signed in.
+	SessionBegun struct {
+		Session string   `json:"session"`
+		Roles   []string `json:"roles"`
+		Until   Moment   `json:"until"`
+	}
+
+	// SessionEnded says that a session is over before its time: its person has signed out, or somebody else ended it.
+	SessionEnded struct {
+		Session string `json:"session"`
 	}
 )
 
@@ -276,7 +306,7 @@ func (v Verb) valid() error {
 // Approves reports whether the verb lets something be done.
 func (v Verb) Approves() bool { return v == Approve || v == ApproveWithEdits }
 
-// Refusal is why a word did not count.
+// Refusal is why a word did not count, or something else could not be done.
 type Refusal string
 
 // Why a word may not count.
@@ -297,11 +327,13 @@ const (
 	RefusedVerbNotAllowed Refusal = "verb_not_allowed"
 	RefusedAlreadyVoted   Refusal = "already_voted"
 	RefusedByPolicy       Refusal = "policy"
+	RefusedNoRole         Refusal = "no_role"      // nobody whom this is for, whatever the request is
+	RefusedNotPossible    Refusal = "not_possible" // not now, or not so: somebody else looks after it, its deadline cannot be moved so far
 )
 
 func (r Refusal) valid() error {
 	return oneOf(r, RefusedAlreadyDecided, RefusedTooLate, RefusedSuperseded, RefusedDigestMismatch, RefusedNotFound, RefusedNotAllowed, RefusedOwnRequest, RefusedWeakAuth, RefusedNotLinked, RefusedBadAnswer,
-		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy)
+		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedNotPossible)
 }
 
 // EffectState is how an effect ended, as far as anybody knows.

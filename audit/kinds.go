@@ -18,41 +18,45 @@ type Kind string
 //sumtype:decl
 type Body interface{ kind() Kind }
 
-func (Asked) kind() Kind        { return "request.asked" }
-func (Delivered) kind() Kind    { return "request.delivered" }
-func (Viewed) kind() Kind       { return "request.viewed" }
-func (Claimed) kind() Kind      { return "request.claimed" }
-func (Released) kind() Kind     { return "request.released" }
-func (Escalated) kind() Kind    { return "request.escalated" }
-func (Delegated) kind() Kind    { return "request.delegated" }
-func (Snoozed) kind() Kind      { return "request.snoozed" }
-func (Changed) kind() Kind      { return "request.changed" }
-func (Commented) kind() Kind    { return "request.commented" }
-func (Decided) kind() Kind      { return "request.decided" }
-func (Refused) kind() Kind      { return "request.refused" }
-func (Expired) kind() Kind      { return "request.expired" }
-func (Withdrawn) kind() Kind    { return "request.withdrawn" }
-func (PolicyLoaded) kind() Kind { return "policy.loaded" }
-func (PolicyDenied) kind() Kind { return "policy.denied" }
-func (GrantMade) kind() Kind    { return "grant.made" }
-func (GrantUsed) kind() Kind    { return "grant.used" }
-func (GrantRevoked) kind() Kind { return "grant.revoked" }
-func (EffectBegun) kind() Kind  { return "effect.begun" }
-func (EffectEnded) kind() Kind  { return "effect.ended" }
-func (RunStarted) kind() Kind   { return "run.started" }
-func (RunEnded) kind() Kind     { return "run.ended" }
-func (RunParked) kind() Kind    { return "run.parked" }
-func (RunRetried) kind() Kind   { return "run.retried" }
-func (Exported) kind() Kind     { return "audit.exported" }
-func (Erased) kind() Kind       { return "audit.erased" }
-func (Verified) kind() Kind     { return "audit.verified" }
-func (KeyUsed) kind() Kind      { return "audit.signed" }
+func (Asked) kind() Kind         { return "request.asked" }
+func (Delivered) kind() Kind     { return "request.delivered" }
+func (Viewed) kind() Kind        { return "request.viewed" }
+func (Claimed) kind() Kind       { return "request.claimed" }
+func (Released) kind() Kind      { return "request.released" }
+func (Escalated) kind() Kind     { return "request.escalated" }
+func (Delegated) kind() Kind     { return "request.delegated" }
+func (Snoozed) kind() Kind       { return "request.snoozed" }
+func (Changed) kind() Kind       { return "request.changed" }
+func (Commented) kind() Kind     { return "request.commented" }
+func (Decided) kind() Kind       { return "request.decided" }
+func (Refused) kind() Kind       { return "request.refused" }
+func (Expired) kind() Kind       { return "request.expired" }
+func (Withdrawn) kind() Kind     { return "request.withdrawn" }
+func (PolicyLoaded) kind() Kind  { return "policy.loaded" }
+func (PolicyDenied) kind() Kind  { return "policy.denied" }
+func (GrantMade) kind() Kind     { return "grant.made" }
+func (GrantUsed) kind() Kind     { return "grant.used" }
+func (GrantRevoked) kind() Kind  { return "grant.revoked" }
+func (APIKeyMade) kind() Kind    { return "key.made" }
+func (APIKeyRevoked) kind() Kind { return "key.revoked" }
+func (SessionBegun) kind() Kind  { return "session.begun" }
+func (SessionEnded) kind() Kind  { return "session.ended" }
+func (EffectBegun) kind() Kind   { return "effect.begun" }
+func (EffectEnded) kind() Kind   { return "effect.ended" }
+func (RunStarted) kind() Kind    { return "run.started" }
+func (RunEnded) kind() Kind      { return "run.ended" }
+func (RunParked) kind() Kind     { return "run.parked" }
+func (RunRetried) kind() Kind    { return "run.retried" }
+func (Exported) kind() Kind      { return "audit.exported" }
+func (Erased) kind() Kind        { return "audit.erased" }
+func (Verified) kind() Kind      { return "audit.verified" }
+func (KeyUsed) kind() Kind       { return "audit.signed" }
 
 // readers decodes the body of each kind.
 var readers = table(
 	reader[Asked], reader[Delivered], reader[Viewed], reader[Claimed], reader[Released], reader[Escalated], reader[Delegated], reader[Snoozed],
 	reader[Changed], reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[PolicyDenied], reader[GrantMade],
-	reader[GrantUsed], reader[GrantRevoked], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded], reader[RunParked], reader[RunRetried],
+	reader[GrantUsed], reader[GrantRevoked], reader[APIKeyMade], reader[APIKeyRevoked], reader[SessionBegun], reader[SessionEnded], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded], reader[RunParked], reader[RunRetried],
 	reader[Exported], reader[Erased], reader[Verified], reader[KeyUsed],
 )
 

@@ -213,7 +213,7 @@ func (r *reconciler) record(rec Record) {
 	case EffectEnded:
 		r.about(rec.Place.Interrupt).receipts[body.Number] = true
 	case Asked, Delivered, Viewed, Claimed, Released, Escalated, Delegated, Snoozed, Changed, Commented, Withdrawn, PolicyLoaded, PolicyDenied,
-		GrantMade, GrantRevoked, RunStarted, RunEnded, RunParked, RunRetried, Exported, Erased, Verified, KeyUsed: // nothing that another book knows too
+		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, Exported, Erased, Verified, KeyUsed: // nothing that another book knows too
 	}
 }
 

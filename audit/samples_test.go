@@ -60,7 +60,7 @@ func bodies() []audit.Body {
 			Reason: reason, Shown: shown, Groups: []string{"dba"}, Quorum: audit.Quorum{Need: need, Have: []string{"alice", "carol"}}, Ruling: ruling,
 			Timing: timing, Click: click, ResumeID: "res_1", Trace: trace,
 		},
-		audit.Refused{Verb: audit.Approve, Why: audit.RefusedDigestMismatch, Shown: shown, Ruling: ruling, Click: click, ResumeID: "res_2", Trace: trace},
+		audit.Refused{Verb: audit.Approve, Act: "delegate", Why: audit.RefusedDigestMismatch, Shown: shown, Ruling: ruling, Click: click, ResumeID: "res_2", Trace: trace},
 		audit.Expired{Deadline: at(60), Why: "stale", Timing: timing},
 		audit.Withdrawn{Why: "cancelled"},
 		audit.PolicyLoaded{Ruling: ruling, Previous: "sha256:00", Rules: 12},
@@ -79,6 +79,10 @@ func bodies() []audit.Body {
 		audit.PolicyDenied{Action: action, Ruling: ruling},
 		audit.RunParked{Attempts: 25},
 		audit.RunRetried{Attempts: 25},
+		audit.APIKeyMade{Key: "7n3bd4k2m9x0c1qf", Name: "release-bot", Role: "agent", Until: at(600)},
+		audit.APIKeyRevoked{Key: "7n3bd4k2m9x0c1qf"},
+		audit.SessionBegun{Session: "session_1", Roles: []string{"approver", "auditor"}, Until: at(480)},
+		audit.SessionEnded{Session: "session_1"},
 	}
 }
 

@@ -1,21 +1,9 @@
 package main
 
 import (
-	"io"
 	"testing"
 	"time"
 )
-
-// Whatever broke, there is service again: what the dead process was at gets finished, and decisions are taken.
-func TestAgain_AfterWhateverBroke(t *testing.T) {
-	r, err := againQuickly.measure(t.Context(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.TakenOver == 0 || r.Restarted == 0 || r.Healed == 0 {
-		t.Errorf("something was not measured: %+v", r)
-	}
-}
 
 func TestJudge_AgainGoals(t *testing.T) {
 	const (

@@ -44,6 +44,9 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 			t.Errorf("%s: %+v", noisyName(n.Ground), n)
 		}
 	}
+	if len(r.Again) != 1 || r.Again[0].TakenOver == 0 || r.Again[0].Restarted == 0 || r.Again[0].Healed == 0 {
+		t.Errorf("after what broke: %+v", r.Again)
+	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
 			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)

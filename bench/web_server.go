@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 )
 
 // serving is the server before an executor, as cmd/fermata has it: API keys, strict JSON, limits, audit, on a port of the loopback device.
@@ -53,7 +54,7 @@ func (s *serving) keys(ctx context.Context, account string, count int) (keys []s
 	for n := range count {
 		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.Admin, time.Time{})
 		if err == nil {
-			err = s.store.AddCredential(ctx, kept)
+			err = s.store.AddCredential(ctx, kept, store.Beside{})
 		}
 		if err != nil {
 			return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -81,7 +82,7 @@ func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key
 	}
 	key, kept, err := server.NewKey("acme", "ann", server.Admin, time.Time{})
 	if err == nil {
-		err = st.AddCredential(ctx, kept)
+		err = st.AddCredential(ctx, kept, store.Beside{})
 	}
 	if err != nil {
 		return "", "", nil, err
@@ -181,7 +182,7 @@ func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kinds []string
-	for event, err := range c.Events(t.Context(), "memo-1", 0) {
+	for event, err := range c.Events(t.Context(), "memo-1", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,10 +199,37 @@ func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
 	if got != "created asked waiting decided completed outcome" || streams.Load() < 2 {
 		t.Errorf("it saw %s on %d connections", kinds, streams.Load())
 	}
-	for _, err := range c.Events(t.Context(), "unknown", 0) {
+	for _, err := range c.Events(t.Context(), "unknown", "") {
 		if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "not_found" {
 			t.Errorf("an unknown run: %v", err)
 		}
+	}
+}
+
+// What was seen of the run that had the state key before is no reason to leave something of the new one out.
+func TestClient_GoesOnBehindAnEventOfTheRunBefore(t *testing.T) {
+	c := serve(t, plain)
+	first := func(after string) (event client.Event) {
+		for event, err := range c.Events(t.Context(), "memo-1", after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return event
+		}
+		return event
+	}
+	if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":"by "}`)); err != nil {
+		t.Fatal(err)
+	}
+	before := first("")
+	if _, err := c.Chat(t.Context(), api.Chat{GraphID: "inproc:memo", StateKey: "memo-1", Input: json.RawMessage(`{"text":"for "}`), Supersede: true}); err != nil {
+		t.Fatal(err)
+	}
+	if created := first(before.ID); created.Type != "created" || created.ID == before.ID {
+		t.Errorf("behind %+v comes %+v", before, created)
+	}
+	if asked := first(first(before.ID).ID); asked.Type != "asked" {
+		t.Errorf("and then %+v", asked)
 	}
 }
 
@@ -253,7 +281,7 @@ func TestClient_NeedNotWait(t *testing.T) {
 	if err != nil || pending.StateKey == "" || pending.Run == "" {
 		t.Fatalf("%+v, %v", pending, err)
 	}
-	for event, err := range c.Events(t.Context(), pending.StateKey, 0) {
+	for event, err := range c.Events(t.Context(), pending.StateKey, "") {
 		if err != nil {
 			t.Fatal(err)
 		}

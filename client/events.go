@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,11 +27,12 @@ type Event struct {
 	Interrupt *fermata.OpenInterrupt
 }
 
-// Events follows a run from behind an event on, until it is over. If the connection is lost it connects again, and goes on where it was. Steps
+// Events follows a run from behind the event with an id on, until it is over; "" is the beginning. Behind an event of another run, which had the state key
+// before, comes all of this one. If the connection is lost it connects again, and goes on where it was. Steps
 // and tokens are seen as far as the server that one is connected with executes the run, and once at most.
-func (c *Client) Events(ctx context.Context, stateKey string, after int64) iter.Seq2[Event, error] {
-	return c.stream(ctx, after, func(after int64) request {
-		return request{path: "/runs/" + segment(stateKey) + "/events", headers: map[string]string{"Last-Event-ID": strconv.FormatInt(after, 10)}}
+func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[Event, error] {
+	return c.stream(ctx, after, func() request {
+		return request{path: "/runs/" + segment(stateKey) + "/events"}
 	}, func(outcome fermata.Outcome) bool {
 		_, waits := outcome.(fermata.NeedsInput)
 		return !waits
@@ -42,24 +43,17 @@ func (c *Client) Events(ctx context.Context, stateKey string, after int64) iter.
 // connection is lost it sends the same again, which counts once.
 func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event, error] {
 	chat = repeatable(chat)
-	return c.stream(ctx, 0, func(after int64) request {
-		r := request{method: http.MethodPost, path: "/ai/chat", body: chat}
-		if after > 0 {
-			r.headers = map[string]string{"Last-Event-ID": strconv.FormatInt(after, 10)}
-		}
-		return r
+	return c.stream(ctx, "", func() request {
+		return request{method: http.MethodPost, path: "/ai/chat", body: chat}
 	}, func(fermata.Outcome) bool { return true })
 }
 
 // stream reads connections, one after the other, until an outcome is the last.
-func (c *Client) stream(ctx context.Context, after int64, next func(after int64) request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
+func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for lost := 0; ; lost++ {
-			over, err := c.follow(ctx, next(after), func(e Event) bool {
-				if e.ID > 0 && e.ID <= after {
-					return true // seen before the connection was lost
-				}
-				lost, after = 0, max(after, e.ID)
+			over, err := c.follow(ctx, next(), after, func(e Event) bool {
+				lost, after = 0, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
 			if err != nil && (over || ctx.Err() != nil || lost >= c.tries) {
@@ -77,12 +71,12 @@ func (c *Client) stream(ctx context.Context, after int64, next func(after int64)
 	}
 }
 
-// follow reads one connection. over says that there is no more to read, or nobody who wants it.
-func (c *Client) follow(ctx context.Context, r request, yield func(Event) bool) (over bool, err error) {
-	if r.headers == nil {
-		r.headers = make(map[string]string)
+// follow reads one connection, from behind an event on. over says that there is no more to read, or nobody who wants it.
+func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (over bool, err error) {
+	r.headers = map[string]string{"Accept": "text/event-stream"}
+	if after != "" {
+		r.headers["Last-Event-ID"] = after
 	}
-	r.headers["Accept"] = "text/event-stream"
 	response, err := c.send(ctx, r)
 	if err != nil {
 		return false, err

@@ -98,9 +98,9 @@ func approval(t *testing.T, c *client.Client, key, callback string) string {
 	return asked(t, outcome, err)
 }
 
-// parked makes a run that is: its answer should be sent, and the secret to sign it with is gone. It returns the server and the number of
+// parked makes a run that is: its answer should be sent, and the secret to sign it with is gone. It returns the server and the id of
 // the event that says so.
-func parked(t *testing.T, h house, key string) (*process, int64) {
+func parked(t *testing.T, h house, key string) (*process, string) {
 	t.Helper()
 	settings, err := os.ReadFile(h.config)
 	if err != nil {
@@ -116,11 +116,11 @@ func parked(t *testing.T, h house, key string) (*process, int64) {
 	if _, err := c.Decide(t.Context(), id, api.Decide{Answer: json.RawMessage(`{"verb":"approve"}`)}); err != nil {
 		t.Log("deciding:", err)
 	}
-	return live, untilParked(t, c, key, 0)
+	return live, untilParked(t, c, key, "")
 }
 
 // untilParked follows a run behind an event until it is parked.
-func untilParked(t *testing.T, c *client.Client, key string, after int64) int64 {
+func untilParked(t *testing.T, c *client.Client, key, after string) string {
 	t.Helper()
 	for event, err := range c.Events(t.Context(), key, after) {
 		if err != nil {
@@ -131,5 +131,5 @@ func untilParked(t *testing.T, c *client.Client, key string, after int64) int64 
 		}
 	}
 	t.Fatal("it is not parked")
-	return 0
+	return ""
 }

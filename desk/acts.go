@@ -195,6 +195,9 @@ type Delivered struct {
 // has to come before the first [Tick] after the outage.
 type Outage struct{ Start, End time.Time }
 
+// Origin says what an act is called, and who does it. It is for those who write down what was refused.
+func Origin(act Act) (Name, From) { return act.name(), act.from() }
+
 func (f From) from() From    { return f }
 func (Tick) from() From      { return From{Actor: Service("clock")} }
 func (Delivered) from() From { return From{Actor: Service("channel")} }

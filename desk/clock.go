@@ -106,18 +106,18 @@ func (d *draft) run() {
 	}
 }
 
-// skips reports whether one of the step's conditions holds.
+// skips reports whether one of the step's conditions holds. What people did who may not decide any more leaves no step out: nobody waits for them.
 func (d *draft) skips(s Step) bool {
 	return slices.ContainsFunc(s.SkipIf, func(c Condition) bool {
 		switch c {
 		case IfViewed:
-			return slices.ContainsFunc(d.r.Views, func(v Viewed) bool { return v.May && !v.last().Before(d.r.Place.Base) })
+			return slices.ContainsFunc(d.r.Views, func(v Viewed) bool { return v.May && !v.last().Before(d.r.Place.Base) && d.mayStill(v.By) })
 		case IfClaimed:
-			return d.r.Claim != nil
+			return d.r.Claim != nil && d.mayStill(d.r.Claim.By)
 		case IfAsked:
 			return d.r.openQuestion() >= 0
 		case IfVoted:
-			return slices.ContainsFunc(d.r.Votes, func(v Vote) bool { return !v.At.Before(d.r.Place.Base) })
+			return slices.ContainsFunc(d.r.Votes, func(v Vote) bool { return !v.At.Before(d.r.Place.Base) && d.mayStill(v.By) })
 		}
 		return false
 	})

@@ -126,14 +126,17 @@ func TestRemind_IsSkippedIf(t *testing.T) {
 		does  func(w *world)
 		skips bool
 	}{
-		"nobody did anything":    {desk.IfViewed, func(*world) {}, false},
-		"somebody saw it":        {desk.IfViewed, func(w *world) { w.do(desk.View{From: w.by("ann")}) }, true},
-		"the requester saw it":   {desk.IfViewed, func(w *world) { w.do(desk.View{From: w.by("rita")}) }, false},
-		"somebody claimed it":    {desk.IfClaimed, func(w *world) { w.do(desk.Claim{From: w.by("ann")}) }, true},
-		"and gave it back":       {desk.IfClaimed, func(w *world) { w.do(desk.Claim{From: w.by("ann")}); w.do(desk.Release{From: w.by("ann")}) }, false},
-		"the run owes an answer": {desk.IfAsked, func(w *world) { w.do(desk.AskBack{From: w.by("ann"), Question: "?"}) }, true},
-		"somebody has voted":     {desk.IfVoted, func(w *world) { w.do(desk.Approve{From: w.by("ann")}) }, true},
-		"claimed is not voted":   {desk.IfVoted, func(w *world) { w.do(desk.Claim{From: w.by("ann")}) }, false},
+		"nobody did anything":     {desk.IfViewed, func(*world) {}, false},
+		"somebody saw it":         {desk.IfViewed, func(w *world) { w.do(desk.View{From: w.by("ann")}) }, true},
+		"the requester saw it":    {desk.IfViewed, func(w *world) { w.do(desk.View{From: w.by("rita")}) }, false},
+		"somebody claimed it":     {desk.IfClaimed, func(w *world) { w.do(desk.Claim{From: w.by("ann")}) }, true},
+		"and gave it back":        {desk.IfClaimed, func(w *world) { w.do(desk.Claim{From: w.by("ann")}); w.do(desk.Release{From: w.by("ann")}) }, false},
+		"the run owes an answer":  {desk.IfAsked, func(w *world) { w.do(desk.AskBack{From: w.by("ann"), Question: "?"}) }, true},
+		"somebody has voted":      {desk.IfVoted, func(w *world) { w.do(desk.Approve{From: w.by("ann")}) }, true},
+		"who claimed it has left": {desk.IfClaimed, func(w *world) { w.do(desk.Claim{From: w.by("ann")}); w.leaves("ann") }, false},
+		"who saw it has left":     {desk.IfViewed, func(w *world) { w.do(desk.View{From: w.by("ann")}); w.leaves("ann") }, false},
+		"who voted has left":      {desk.IfVoted, func(w *world) { w.do(desk.Approve{From: w.by("ann")}); w.leaves("ann") }, false},
+		"claimed is not voted":    {desk.IfVoted, func(w *world) { w.do(desk.Claim{From: w.by("ann")}) }, false},
 		"seen before it was moved": {desk.IfViewed, func(w *world) {
 			w.do(desk.View{From: w.by("ann")})
 			w.do(desk.Snooze{From: w.by("ann"), Until: w.now.Add(minute)})

@@ -105,8 +105,14 @@ func (d *draft) mayDecide(person string, verb Verb) error {
 			return nil
 		}
 	}
+	if person != d.from.Actor.ID { // "they" are not the ones who act
+		return d.refuse(ErrNotMember, person)
+	}
 	return d.refuse(ErrNotMember, "")
 }
+
+// mayStill reports whether somebody could decide now. If nobody knows, they could not: it is better to tell people once too often.
+func (d *draft) mayStill(person string) bool { return d.mayDecide(person, VerbApprove) == nil }
 
 // has reports whether somebody has a duty that stands against the verb.
 func (d *draft) has(duty Duty, person string, verb Verb) bool {

@@ -27,7 +27,7 @@ var (
 	ErrTooMany    = errors.New("there are too many already")
 	ErrValue      = errors.New("the value does not fit")
 	ErrEdit       = errors.New("these arguments cannot be edited so")
-	ErrDenied     = errors.New("the policy denies what the edit would do")
+	ErrDenied     = errors.New("the policy denies what would be done")
 	ErrChanged    = errors.New("it has changed since they saw it")
 	ErrInvalid    = errors.New("the request is invalid")
 	ErrReused     = errors.New("they did something else under this key")

@@ -7,11 +7,12 @@ import (
 )
 
 func (a Claim) do(d *draft) error {
-	if c := d.r.Claim; c != nil {
-		if c.By != a.Actor.ID {
-			return d.refuse(ErrClaimed, c.By+" does")
-		}
+	switch c := d.r.Claim; {
+	case c == nil:
+	case c.By == a.Actor.ID:
 		return nil
+	case d.mayStill(c.By): // whoever may not decide any more does not look after it either
+		return d.refuse(ErrClaimed, c.By+" does")
 	}
 	d.r.Claim = &Claimed{By: a.Actor.ID, At: d.now}
 	d.log(WasClaimed, "looks after it", nil)

@@ -3,6 +3,7 @@ package desk_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata/desk"
@@ -27,6 +28,18 @@ func TestClaim_KeepsNobodyFromDeciding(t *testing.T) {
 	if w.request.Claim != nil {
 		t.Error("somebody looks after what is over")
 	}
+}
+
+// Whoever left the group could not be asked to give it back, and nobody else could look after it.
+func TestClaim_OfSomebodyWhoHasLeftIsTakenOver(t *testing.T) {
+	w := open(t, action())
+	w.do(desk.Claim{From: w.by("ann")})
+	w.leaves("ann")
+	w.do(desk.Claim{From: w.by("bob")})
+	if c := w.request.Claim; c == nil || c.By != "bob" {
+		t.Errorf("it is claimed by %+v", c)
+	}
+	w.refused("claimed", desk.Claim{From: w.by("cleo")})
 }
 
 func TestAskBack_TheRunAnswersAndTheRequestStaysOpen(t *testing.T) {
@@ -84,7 +97,9 @@ func TestRepeated_KnowsWhatWasDoneUnderAKey(t *testing.T) {
 
 func TestDelegate_NobodyPassesOnARightThatIsNotTheirs(t *testing.T) {
 	w := open(t, action())
-	w.refused("not_member", desk.Delegate{From: w.by("ann"), To: "eve"})
+	if err := w.refused("not_member", desk.Delegate{From: w.by("ann"), To: "eve"}); !strings.HasSuffix(err.Error(), ": eve") {
+		t.Errorf("who is in none of the groups? %v", err) // it sounded as if it were ann
+	}
 	w.refused("excluded", desk.Delegate{From: w.by("ann"), To: "rita"})
 	w.refused("not_yours", desk.Delegate{From: w.by("ann"), To: "ann"})
 	w.do(desk.Claim{From: w.by("ann")})

@@ -101,6 +101,11 @@ func (w *world) by(person string) desk.From {
 	}
 }
 
+// leaves takes somebody out of the group of the dba.
+func (w *world) leaves(person string) {
+	w.members["group:dba"] = slices.DeleteFunc(slices.Clone(w.members["group:dba"]), func(p string) bool { return p == person })
+}
+
 func (w *world) run() desk.From {
 	return desk.From{Actor: desk.Actor{ID: "run", Kind: desk.Agent}}
 }

@@ -39,8 +39,10 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 	if done, err := desk.Repeated(known.Request, act); done || err != nil {
 		return known.Request, err
 	}
+	name, from := desk.Origin(act)
 	if asked.State == store.Withdrawn && known.State == desk.Open {
-		return known.Request, &desk.OverError{State: desk.Withdrawn, Outcome: desk.Dropped, At: asked.Created}
+		over := &desk.OverError{State: desk.Withdrawn, Outcome: desk.Dropped, At: asked.Created}
+		return known.Request, e.noteAct(ctx, asked, name, from, over)
 	}
 	c, err := e.filingFor(ctx, asked)
 	if err != nil {
@@ -52,7 +54,7 @@ func (e *Executor) act(ctx context.Context, account, id string, act desk.Act) (d
 	}
 	change, err := desk.Apply(known.Request, act, env)
 	if err != nil || !change.Changed() {
-		return known.Request, err
+		return known.Request, e.noteAct(ctx, asked, name, from, err)
 	}
 	if change.Final != nil {
 		return known.Request, ErrDecides
@@ -174,6 +176,7 @@ const atOnce = 100
 func (e *Executor) tick() {
 	var guard clockGuard
 	for !e.closing() {
+		e.watchKeys()
 		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
 			e.config.Log.Error("the routes of requests", "err", err)
 		}

@@ -49,7 +49,7 @@ func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 		}
 		papers, err := s.Papers(t.Context(), "acme", "grant", store.PaperFilter{})
 		if err == nil {
-			err = e.Revoke(t.Context(), "acme", papers[0].ID, "ann")
+			err = e.Revoke(t.Context(), "acme", papers[0].ID, by("ann"))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("taking back what is erased: %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -72,7 +73,7 @@ const Forbidden store.Result = "forbidden"
 // Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusals are the reasons in the audit log for errors of package desk. The first that fits counts; any other is RefusedNotAllowed.
+// refusals are the reasons in the audit log for errors of package desk, and of grants. The first that fits counts; any other is RefusedNotAllowed.
 var refusals = []struct {
 	err error
 	why audit.Refusal
@@ -81,6 +82,8 @@ var refusals = []struct {
 	{desk.ErrChanged, audit.RefusedDigestMismatch}, {desk.ErrExcluded, audit.RefusedOwnRequest}, {desk.ErrWeakAuth, audit.RefusedWeakAuth},
 	{desk.ErrNotAllowed, audit.RefusedVerbNotAllowed}, {desk.ErrDenied, audit.RefusedByPolicy}, {desk.ErrEdit, audit.RefusedBadAnswer},
 	{desk.ErrValue, audit.RefusedBadAnswer}, {desk.ErrText, audit.RefusedBadAnswer},
+	{desk.ErrClaimed, audit.RefusedNotPossible}, {desk.ErrNotClaimed, audit.RefusedNotPossible}, {desk.ErrNoQuestion, audit.RefusedNotPossible},
+	{desk.ErrNoStep, audit.RefusedNotPossible}, {desk.ErrTime, audit.RefusedNotPossible}, {grant.ErrNotRememberable, audit.RefusedByPolicy},
 }
 
 // deskError is the error of package desk that has a code: what is kept of an error is its code.
@@ -100,8 +103,12 @@ func (e *RefusedError) why() audit.Refusal {
 	if e.Err == nil {
 		return audit.Refusal(e.Result) // the store's words are the same
 	}
+	return whyRefused(e.Err)
+}
+
+func whyRefused(err error) audit.Refusal {
 	for _, r := range refusals {
-		if errors.Is(e.Err, r.err) {
+		if errors.Is(err, r.err) {
 			return r.why
 		}
 	}

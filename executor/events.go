@@ -9,14 +9,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Follow returns the events of a run after a number, as they happen. It ends after the run is over, and when ctx ends. It is for programs that embed the
-// executor; whoever has other things to wait for meanwhile, as the server has, puts it together from Events and Changes.
-func (e *Executor) Follow(ctx context.Context, account, stateKey string, after int64) iter.Seq2[store.Event, error] {
+// Follow returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
+// state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
+// meanwhile, as the server has, puts it together from Events and Changes.
+func (e *Executor) Follow(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		run, err := e.find(ctx, account, stateKey)
 		if err != nil {
 			yield(store.Event{}, err)
 			return
+		}
+		var after int64
+		if last.Run == run.ID {
+			after = last.Number
 		}
 		changed, stop := e.Changes(account, run.ID)
 		defer stop()

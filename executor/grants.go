@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,8 +30,8 @@ type Grant struct {
 
 // Remember says how an approval is remembered. The rules by which people were asked may allow less, or nothing.
 type Remember struct {
-	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated.
-	By      string
+	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated, Via the channel.
+	By, Via string
 	Auth    desk.Auth
 	TTL     time.Duration
 	MaxUses int
@@ -51,8 +52,10 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, store.ErrNotFound
 	}
 	doc := *question.Request
+	from := desk.From{Actor: desk.Person(r.By, r.Auth), Via: r.Via}
 	if doc.Final == nil || doc.Final.Outcome != desk.Approved || !slices.Contains(doc.Final.By, r.By) {
-		return Grant{}, fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
+		err := fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
+		return Grant{}, cmp.Or(e.writeRefused(ctx, question.Asked, Remembers, from, audit.RefusedNotAllowed), err)
 	}
 	c, err := e.filingFor(ctx, question.Asked)
 	if err != nil {
@@ -60,7 +63,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	}
 	made, err := e.narrowest(ctx, c, question, doc, r)
 	if err != nil {
-		return Grant{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return Grant{}, e.noteAct(ctx, question.Asked, Remembers, from, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
 	g := Grant{Grant: made}
 	scope, err := json.Marshal(made)
@@ -68,7 +71,9 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	line := audit.GrantMade{Grant: g.ID, Scope: c.digest(string(scope)), Until: audit.At(g.NotAfter), Uses: int64(g.MaxUses)}
-	if err := c.line(audit.Actor{Principal: r.By, Kind: audit.Person, Auth: string(r.Auth), MFA: r.Auth.AtLeast(desk.AuthMFA)}, c.place(), line); err != nil {
+	place := c.place()
+	place.Interrupt, place.Request = question.ID, question.ID
+	if err := c.line(personOf(from), place, line); err != nil {
 		return Grant{}, err
 	}
 	if err := e.keepGrant(c, &g); err != nil {
@@ -117,7 +122,7 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 		return grant.Grant{}, err
 	}
 	made, err := grant.Narrowest(j.in, j.Decision, grant.Terms{
-		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
+		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, Given: doc.Final.At, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
 	})
 	for pointer, constraint := range r.Relax {
 		if err == nil {
@@ -166,11 +171,11 @@ func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 }
 
 // Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
-func (e *Executor) Revoke(ctx context.Context, account, id, by string) error {
+func (e *Executor) Revoke(ctx context.Context, account, id string, by desk.From) error {
 	return whileStale(ctx, func() error { return e.revoke(ctx, account, id, by) })
 }
 
-func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
+func (e *Executor) revoke(ctx context.Context, account, id string, by desk.From) error {
 	paper, err := e.store.Paper(ctx, account, grantPaper, id)
 	if err == nil && paper.Body == nil {
 		err = store.ErrNotFound // it was erased
@@ -187,7 +192,7 @@ func (e *Executor) revoke(ctx context.Context, account, id, by string) error {
 		return err
 	}
 	g.Grant = g.Grant.Revoke(c.now)
-	if err := errors.Join(c.line(audit.Actor{Principal: by, Kind: audit.Person}, audit.Place{}, audit.GrantRevoked{Grant: id}), e.keepGrant(c, &g)); err != nil {
+	if err := errors.Join(c.line(personOf(by), audit.Place{}, audit.GrantRevoked{Grant: id}), e.keepGrant(c, &g)); err != nil {
 		return err
 	}
 	return e.store.Amend(ctx, account, c.Beside)

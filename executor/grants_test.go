@@ -58,11 +58,11 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 			t.Fatalf("longer than the rules allow: %+v, %v", wide, err)
 		}
 		completed(t, drop("drop-6", "us_old"))
-		if err := e.Revoke(t.Context(), "acme", wide.ID, "eve"); err != nil {
+		if err := e.Revoke(t.Context(), "acme", wide.ID, by("eve")); err != nil {
 			t.Fatal(err)
 		}
 		waits(t, drop("drop-7", "us_older"))
-		if err := e.Revoke(t.Context(), "acme", "unknown", "eve"); !errors.Is(err, store.ErrNotFound) {
+		if err := e.Revoke(t.Context(), "acme", "unknown", by("eve")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("an unknown one: %v", err)
 		}
 		counted := make(map[string]int)

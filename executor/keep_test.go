@@ -192,7 +192,7 @@ func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
 	var kinds []store.EventKind
 	var following sync.WaitGroup
 	following.Go(func() {
-		for event, err := range other.Follow(context.Background(), "acme", "spy-1", 0) {
+		for event, err := range other.Follow(context.Background(), "acme", "spy-1", store.Event{}) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -205,7 +205,7 @@ func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
 	if fmt.Sprint(kinds) != fmt.Sprint(want) {
 		t.Errorf("it saw %v", kinds)
 	}
-	for _, err := range e.Follow(t.Context(), "other", "spy-1", 0) {
+	for _, err := range e.Follow(t.Context(), "other", "spy-1", store.Event{}) {
 		if !errors.Is(err, executor.ErrUnknownRun) {
 			t.Errorf("somebody else's: %v", err)
 		}
@@ -220,7 +220,7 @@ func TestEvents_OfARunThatIsErasedEnd(t *testing.T) {
 		patient, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var told error
-		for event, err := range e.Follow(patient, "acme", "spy-1", 0) {
+		for event, err := range e.Follow(patient, "acme", "spy-1", store.Event{}) {
 			if told = err; event.Kind == store.EventWaiting {
 				if _, err := e.Erase(t.Context(), "acme"); err != nil {
 					t.Fatal(err)

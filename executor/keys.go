@@ -22,6 +22,31 @@ type Packer interface {
 	Pack(label string, data []byte) []byte
 }
 
+// Renewer is a Box whose keys come from elsewhere, and may change there. Err says why it cannot tell whether they have; nil if it can.
+type Renewer interface {
+	Box
+	Err() error
+}
+
+// watchKeys tells operators, once each time, that the keys cannot be read again: until they can, nobody may change them, and no process may end.
+func (e *Executor) watchKeys() {
+	box, ok := e.config.Box.(Renewer)
+	if !ok {
+		return
+	}
+	err := box.Err()
+	e.stats.mu.Lock()
+	before := e.stats.KeysUnread
+	e.stats.KeysUnread = err != nil
+	e.stats.mu.Unlock()
+	switch {
+	case err != nil && !before:
+		e.config.Log.Error("the key file cannot be read again; the keys that are known stay in use, and another start would fail", "err", err)
+	case err == nil && before:
+		e.config.Log.Info("the key file can be read again")
+	}
+}
+
 // shut seals a value for the store, packed if the box can.
 func (e *Executor) shut(place string, data []byte) []byte {
 	if p, ok := e.config.Box.(Packer); ok {

@@ -84,6 +84,11 @@ func actorOf(e desk.Event) audit.Actor {
 	return actor
 }
 
+// personOf is who does something, as the audit log has it.
+func personOf(from desk.From) audit.Actor {
+	return actorOf(desk.Event{By: from.Actor.ID, Kind: from.Actor.Kind, Auth: from.Actor.Auth, Via: from.Via})
+}
+
 // record adds the audit lines of a change.
 func (c *filing) record(change desk.Change) error {
 	place := c.place()

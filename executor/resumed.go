@@ -96,6 +96,10 @@ func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before ke
 // refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
 func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
+	if bad, edits := refusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
+		c, err := refusing(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
+		return cmp.Or(err, e.noteRefusal(ctx, run.Account, c))
+	}
 	if !ok {
 		return nil // the request was invalid, and nothing was refused
 	}
@@ -153,6 +157,10 @@ func refusing(run store.Run, request Request, refused *RefusedError) (*filing, e
 	c := &filing{run: run}
 	place := c.place()
 	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
-	actor := audit.Actor{Principal: cmp.Or(request.Actor, "somebody"), Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
-	return c, c.line(actor, place, audit.Refused{Why: refused.why(), ResumeID: request.ResumeID})
+	actor := personOf(desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
+	line := audit.Refused{Why: refused.why(), ResumeID: request.ResumeID}
+	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
+		line.Verb = refusedVerbs[by.Act]
+	}
+	return c, c.line(actor, place, line)
 }

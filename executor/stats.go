@@ -21,6 +21,8 @@ type Stats struct {
 	Unfinished, Fenced, Parked int64
 	// Unreadable counts how often a sealed value could not be opened.
 	Unreadable int64
+	// KeysUnread says that the keys of the box cannot be read again: see Renewer.
+	KeysUnread bool
 	// Missed counts progress that listeners were too slow for.
 	Missed int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.

@@ -114,18 +114,50 @@ func TestStores_ReplicasShareTheWork(t *testing.T) {
 	})
 }
 
+// firstEvents are some of those that drop-1 has so far.
+func firstEvents(t *testing.T, e *executor.Executor, count int) (first []store.Event) {
+	t.Helper()
+	for event, err := range e.Follow(t.Context(), "acme", "drop-1", store.Event{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first = append(first, event); len(first) == count {
+			break
+		}
+	}
+	return first
+}
+
+// Events are counted from one in each run, so a number alone is no place to go on from: the state key may be that of a newer run by then.
+func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		e := new(dropper).executor(t, open(), nil)
+		startDrop(t, e)
+		before := firstEvents(t, e, 2)[1]
+		again := executor.Request{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"orders"}`), Supersede: true}
+		waits(t, mustRun(t, e, again))
+		for event, err := range e.Follow(t.Context(), "acme", "drop-1", before) {
+			if err != nil || event.Kind != store.EventCreated || event.Run == before.Run {
+				t.Errorf("behind %+v comes %+v, %v", before, event, err)
+			}
+			break
+		}
+	})
+}
+
 // Whoever listens at one replica hears what happens at another.
 func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := new(dropper)
 		here, there := d.executor(t, open(), nil), d.executor(t, open(), nil)
 		startDrop(t, here)
+		asked := firstEvents(t, here, 2)[1]
 		var kinds []store.EventKind
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var listening sync.WaitGroup
 		listening.Go(func() {
-			for event, err := range there.Follow(ctx, "acme", "drop-1", 2) {
+			for event, err := range there.Follow(ctx, "acme", "drop-1", asked) {
 				if err != nil {
 					t.Error(err)
 				}

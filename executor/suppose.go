@@ -102,14 +102,15 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 		return err
 	}
 	change, err := desk.Apply(known.Request, act, env)
-	if err == nil {
-		err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
+	if err != nil {
+		return e.noteAct(ctx, asked, desk.NameEscape, act.From, err)
 	}
+	err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
 	if err == nil {
 		err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
 	}
 	if err == nil {
-		err = c.line(audit.Actor{Principal: act.Actor.ID, Kind: audit.Person, Via: act.Via}, c.place(), audit.RunEnded{Status: string(store.Cancelled)})
+		err = c.line(personOf(act.From), c.place(), audit.RunEnded{Status: string(store.Cancelled)})
 	}
 	if err != nil {
 		return err

@@ -382,6 +382,7 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 type answered struct {
 	record *visit.Record
 	answer json.RawMessage
+	fits   string // the form that it was checked against
 }
 
 // check looks at what the caller gave for each interrupt. Nothing is changed by it.
@@ -402,7 +403,7 @@ func (s *session) check(root subgraph, given ...map[string]any) ([]answered, err
 			if err != nil {
 				return nil, err
 			}
-			checked = append(checked, answered{r, data})
+			checked = append(checked, answered{r, data, answerForm(r)})
 		}
 	}
 	return checked, nil
@@ -435,6 +436,14 @@ func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data jso
 	return data, err
 }
 
+// answerForm names the form of answers that the kind of an interrupt has in this program.
+func answerForm(r *visit.Record) string {
+	if kind, ok := fermata.LookupKind(r.Kind); ok {
+		return kind.AnswerPrint()
+	}
+	return ""
+}
+
 func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 	if answer == nil {
 		return nil, nil
@@ -456,7 +465,7 @@ var jsonNull = []byte("null")
 // accept writes the answers down. They are durable before anything runs on them.
 func (s *session) accept(ctx context.Context, answers []answered) error {
 	for _, a := range answers {
-		a.record.Status, a.record.Answer, a.record.Fresh = visit.Answered, a.answer, true
+		a.record.Status, a.record.Answer, a.record.Fresh, a.record.Fits = visit.Answered, a.answer, true, a.fits
 		s.put(s.keep(a.record, nil))
 	}
 	s.survey()

@@ -62,6 +62,8 @@ const (
 // Auth is how a principal proved who they are. The zero value says nothing about it.
 type Auth struct {
 	Method Method
+	// Credential is the id of the key or the session; "" if there is none.
+	Credential string
 	// AMR and ACR are how the identity provider made sure (the claims amr and acr), if it says so.
 	AMR []string
 	ACR string
@@ -97,11 +99,14 @@ const (
 	maxACR          = 128
 )
 
-// via is how a decision reached us, for the record: "http/oidc amr=otp,pwd acr=urn:example:gold".
+// via is how a decision reached us, for the record: "http/oidc id=session_… amr=otp,pwd acr=urn:example:gold".
 func (a Auth) via() string {
 	via := "http"
 	if a.Method != "" {
 		via += "/" + string(a.Method)
+	}
+	if a.Credential != "" {
+		via += " id=" + a.Credential
 	}
 	var amr []string
 	for _, m := range a.AMR {
@@ -171,6 +176,24 @@ func who(ctx context.Context) Principal {
 // allowed is the metadata of an operation that says who may call it.
 const allowed = "fermata-roles"
 
+// actsAs is the metadata of an operation on a request, {id}, that says what it does with it: whoever may not is in the audit log.
+const actsAs = "fermata-act"
+
+// decides is the act of a decision of which nobody has read yet what it says.
+const decides desk.Name = "decide"
+
+// noteForbidden has it in the audit log that the caller does not have the role for what they wanted to do. They are refused even if it cannot be written.
+func (s *Server) noteForbidden(ctx context.Context, request string, act desk.Name) {
+	me := who(ctx)
+	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
+	if me.Has(Agent) {
+		from.Actor.Kind = desk.Agent
+	}
+	if err := s.config.Executor.NoteForbidden(ctx, me.Account, request, act, from); err != nil {
+		s.config.Log.Error("a refusal is not in the audit log", "account", me.Account, "err", err)
+	}
+}
+
 // door lets only those in who may call the operation.
 func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 	roles, guarded := ctx.Operation().Metadata[allowed].([]Role)
@@ -183,6 +206,9 @@ func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 	case !ok:
 		s.refuse(ctx, problem("unauthenticated", "send a token"))
 	case !principal.Has(roles...):
+		if act, ok := ctx.Operation().Metadata[actsAs].(desk.Name); ok {
+			s.noteForbidden(ctx.Context(), ctx.Param("id"), act)
+		}
 		s.refuse(ctx, problem("forbidden", "this needs one of the roles %v", roles))
 	default:
 		next(ctx)

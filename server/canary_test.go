@@ -70,7 +70,7 @@ func openSpied(t *testing.T) *spied {
 		for _, role := range server.Roles {
 			key, kept, err := server.NewKey(account, string(role), role, time.Time{})
 			if err == nil {
-				err = runs.AddCredential(t.Context(), kept)
+				err = runs.AddCredential(t.Context(), kept, store.Beside{})
 			}
 			if err != nil {
 				t.Fatal(err)

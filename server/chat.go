@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,6 +67,9 @@ func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Reque
 		return request, s.roomFor(ctx, request)
 	}
 	if !me.Has(Approver) {
+		if len(b.ResumeTargets) > 0 { // one line says enough
+			s.noteForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), decides)
+		}
 		return request, problem("forbidden", "an answer needs the role approver")
 	}
 	if b.GraphID != "" || b.Input != nil || b.StartID != "" || b.Supersede {

@@ -136,11 +136,15 @@ func until(b api.Act) time.Time {
 func (s *Server) registerDesk() {
 	for _, a := range acts {
 		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
+		if name, _ := desk.Origin(a.act(desk.From{}, api.Act{})); name != desk.NameView { // whoever may only read says so, too, and is not counted
+			op.Metadata[actsAs] = name
+		}
 		huma.Register(s.api, op, func(ctx context.Context, in *actInput) (*requestOutput, error) {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
 	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", Approver)
+	escape.Metadata[actsAs] = desk.NameEscape
 	huma.Register(s.api, escape, s.escape)
 	s.registerPolicies()
 	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "The ways on which people are told", Approver, Auditor), s.listRoutes)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,8 +18,11 @@ import (
 )
 
 func eventOf(e store.Event) api.Event {
-	return api.Event{ID: e.Number, Type: string(e.Kind), Request: e.Interrupt, CreatedAt: e.At}
+	return api.Event{ID: eventID(e), Type: string(e.Kind), Request: e.Interrupt, CreatedAt: e.At}
 }
+
+// eventID is what a stream calls an event. It names the run, because the state key may be another run's by the time a reader comes back with it.
+func eventID(e store.Event) string { return e.Run + ":" + strconv.FormatInt(e.Number, 10) }
 
 type eventsInput struct {
 	StateKey    string `path:"stateKey" maxLength:"512"`
@@ -27,7 +31,7 @@ type eventsInput struct {
 
 func (s *Server) registerEvents() {
 	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "What happens to a run, as it happens (server-sent events)", Agent, Approver, Auditor)
-	op.Description = "Each event of the run has its number as id; Last-Event-ID goes on behind it. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. " +
+	op.Description = "Last-Event-ID goes on behind an event of the run; behind one of another run, which had the same state key before, comes all of this one. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. " +
 		"The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. " +
 		"A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID."
 	op.Responses = map[string]*huma.Response{"200": {Description: "The stream.", Content: map[string]*huma.MediaType{eventStream: s.streamed()}}}
@@ -51,16 +55,13 @@ func (s *Server) streamed() *huma.MediaType {
 }
 
 func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-	after, err := lastEvent(in.LastEventID)
-	if err != nil {
-		return nil, err
-	}
 	account := who(ctx).Account
 	view, err := s.config.Executor.Look(ctx, account, in.StateKey)
 	if err != nil {
 		return nil, explain(err)
 	}
-	if after, err = s.within(ctx, account, view.ID, after); err != nil {
+	after, err := s.behind(ctx, account, view.ID, in.LastEventID)
+	if err != nil {
 		return nil, explain(err)
 	}
 	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Alive()}
@@ -80,22 +81,12 @@ func (t *stream) follow(ctx context.Context, out *sse) {
 	}
 }
 
-// lastEvent reads the header Last-Event-ID.
-func lastEvent(header string) (int64, error) {
-	if header == "" {
-		return 0, nil
-	}
-	after, err := strconv.ParseInt(header, 10, 64)
-	if err != nil || after < 0 {
-		return 0, problem("bad_request", "Last-Event-ID is a number")
-	}
-	return after, nil
-}
-
-// within is where to go on in a run behind an event: at its beginning, if the run has no such event. It was one of another run then, which had the same
-// state key before.
-func (s *Server) within(ctx context.Context, account, run string, after int64) (int64, error) {
-	if after == 0 {
+// behind is where to go on in a run behind the event that a reader has seen last: at its beginning, if that is no event of the run. It was one of another
+// run then, which had the same state key before.
+func (s *Server) behind(ctx context.Context, account, run, last string) (int64, error) {
+	number, ok := strings.CutPrefix(last, run+":")
+	after, err := strconv.ParseInt(number, 10, 64)
+	if !ok || err != nil || after < 1 {
 		return 0, nil
 	}
 	events, err := s.config.Executor.Events(ctx, account, run, after-1)
@@ -112,9 +103,6 @@ const streamWait = 24 * time.Hour
 func (s *Server) chatStream(ctx context.Context, request executor.Request, last string) (*outcomeOutput, error) {
 	t := &stream{Server: s, account: request.Account, stateKey: request.StateKey}
 	var err error
-	if t.after, err = lastEvent(last); err != nil {
-		return nil, err
-	}
 	if last == "" && request.ResumeID != "" { // what was before is of no interest
 		if t.after, err = s.lastNumber(ctx, request.Account, request.StateKey); err != nil {
 			return nil, explain(err)
@@ -134,7 +122,7 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 		t.run = runIn(outcome)
 	}
 	if last != "" {
-		if t.after, err = s.within(ctx, t.account, t.run, t.after); err != nil {
+		if t.after, err = s.behind(ctx, t.account, t.run, last); err != nil {
 			stop()
 			return nil, explain(err)
 		}

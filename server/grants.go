@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy/grant"
 )
@@ -31,14 +32,16 @@ type grantInput struct {
 }
 
 func (s *Server) registerGrants() {
-	huma.Register(s.api, operation("remember-request", http.MethodPost, api.Prefix+"/requests/{id}/remember", "Have a yes of yours remembered within bounds", Approver), s.remember)
+	remember := operation("remember-request", http.MethodPost, api.Prefix+"/requests/{id}/remember", "Have a yes of yours remembered within bounds", Approver)
+	remember.Metadata[actsAs] = executor.Remembers
+	huma.Register(s.api, remember, s.remember)
 	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "What is remembered", Approver, Auditor), s.grants)
 	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Have people asked again", Approver), s.revoke)
 }
 
 func (s *Server) remember(ctx context.Context, in *rememberInput) (*grantOutput, error) {
 	me := who(ctx)
-	terms := executor.Remember{By: me.ID, Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
+	terms := executor.Remember{By: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
 	if in.Body.Budget != nil {
 		terms.Budget = &grant.Budget{Of: in.Body.Budget.Of, Max: in.Body.Budget.Max}
 	}
@@ -69,7 +72,7 @@ func (s *Server) grants(ctx context.Context, _ *struct{}) (*grantsOutput, error)
 
 func (s *Server) revoke(ctx context.Context, in *grantInput) (*struct{}, error) {
 	me := who(ctx)
-	if err := s.config.Executor.Revoke(ctx, me.Account, in.ID, me.ID); err != nil {
+	if err := s.config.Executor.Revoke(ctx, me.Account, in.ID, desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}); err != nil {
 		return nil, explain(err)
 	}
 	return nil, nil

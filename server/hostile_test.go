@@ -43,6 +43,7 @@ func TestHostile_BodiesAreTakenStrictly(t *testing.T) {
 			"unknown member":      strings.Replace(good, first, `{"unknown":1,`+first[1:], 1),
 			"invalid UTF-8":       strings.Replace(good, `":`, "\xff\":", 1),
 			"overlong UTF-8":      strings.Replace(good, `":`, "\xc0\xaf\":", 1),
+			"half a character":    strings.Replace(good, `":`, `\ud83d":`, 1),
 			"byte order mark":     "\ufeff" + good,
 			"too deep":            strings.Replace(good, "}", `,"input":`+deep(101)+"}", 1),
 			"far too deep":        deep(30_000),
@@ -222,6 +223,19 @@ func TestHostile_NumbersAreKeptExactly(t *testing.T) {
 	}
 	if answers := s.call("agent@acme", "GET", "/api/v1/answers", ""); !strings.Contains(answers.body, `"answer":`+out) {
 		t.Errorf("the answers: %s", answers.body)
+	}
+}
+
+// A number may be too large even for a float64, as those that Python writes down for a key: nothing here computes with it.
+func TestHostile_NumbersOfAnySizeAreKept(t *testing.T) {
+	s := open(t, nil)
+	large := strings.Repeat("7", 617)
+	asked := s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"sign","stateKey":"n","data":{"modulus":`+large+`,"tiny":-1e-999}}`)
+	if asked.status != 200 || !strings.Contains(asked.body, `{"modulus":`+large+`,"tiny":-1e-999}`) {
+		t.Fatalf("%+v", asked)
+	}
+	if got := s.chat("approver@acme", `{"stateKey":"n","resumeId":"1","resumeValue":1e999}`); got.status != 200 || !strings.Contains(got.body, `"answer":1e999`) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -51,8 +51,8 @@ func NewKey(account, name string, role Role, expires time.Time) (key string, kep
 	return keyPrefix + id + secret + checksum(id+secret), kept, nil
 }
 
-// IsSession reports whether a credential is the session of somebody's browser, and no API key: the ids of those are of another form.
-func IsSession(c store.Credential) bool { return strings.HasPrefix(c.ID, sessionKind+"_") }
+// IsSession reports whether an id is that of a session of somebody's browser, and not of an API key: the ids of those are of another form.
+func IsSession(id string) bool { return strings.HasPrefix(id, sessionKind+"_") }
 
 func hashOf(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
@@ -98,7 +98,7 @@ func checkCredential(ctx context.Context, credentials store.Credentials, id, sec
 	if !good || !c.Revoked.IsZero() || !c.Expires.IsZero() && !time.Now().Before(c.Expires) {
 		return Principal{}, ErrUnauthenticated
 	}
-	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: ByKey, Strength: desk.AuthToken, Until: c.Expires}}, nil
+	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: ByKey, Credential: c.ID, Strength: desk.AuthToken, Until: c.Expires}}, nil
 }
 
 // bearer is the token of a request.

@@ -27,7 +27,7 @@ func addKey(t *testing.T, s store.Credentials, role server.Role, expires time.Ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AddCredential(t.Context(), kept); err != nil {
+	if err := s.AddCredential(t.Context(), kept, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	return key, kept
@@ -43,7 +43,7 @@ func TestKeys_LetInWhoeverHasOneUntilItIsRevoked(t *testing.T) {
 	if strings.Contains(string(kept.Hash), key) {
 		t.Error("the key itself is kept")
 	}
-	if err := s.RevokeCredential(t.Context(), "acme", kept.ID); err != nil {
+	if err := s.RevokeCredential(t.Context(), "acme", kept.ID, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := auth.Authenticate(withKey(t, key)); err != server.ErrUnauthenticated {
@@ -96,7 +96,7 @@ func TestKeys_ASessionIsNoKey(t *testing.T) {
 	}
 	sessions := 0
 	for _, c := range list {
-		if server.IsSession(c) {
+		if server.IsSession(c.ID) {
 			sessions++
 		}
 	}

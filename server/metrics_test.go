@@ -105,3 +105,18 @@ func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
 		}
 	}
 }
+
+// Every rolling deploy left errors in the log, and counted them: requests that came while a server drained.
+func TestDrain_IsNoMistakeOfOurs(t *testing.T) {
+	s := open(t, nil)
+	if err := s.e.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answer := s.chat("agent@acme", startDemo)
+	if answer.status != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", answer.status, answer.header, answer.body)
+	}
+	if log := s.log.String(); strings.Contains(log, "ERROR") || strings.Contains(s.metrics(), `fermata_errors_total{where="operation"} 1`) {
+		t.Errorf("it counts as an error: %s", log)
+	}
+}

@@ -63,6 +63,12 @@ func (o OIDC) String() string { return "OpenID provider " + o.Issuer + ", client
 // GoString keeps the secret out of logs.
 func (o OIDC) GoString() string { return o.String() }
 
+// Check says what is wrong with what is said. Whether the provider agrees shows when somebody signs in.
+func (o *OIDC) Check() error {
+	_, err := o.check()
+	return err
+}
+
 // check says what is wrong with a configuration, and where the server lives.
 func (o *OIDC) check() (home *url.URL, err error) {
 	if o.Issuer == "" || o.ClientID == "" {

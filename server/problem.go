@@ -163,6 +163,9 @@ func explain(err error) *Problem {
 			return problem(cause.code, "%s", plain(err))
 		}
 	}
+	if errors.Is(err, executor.ErrClosed) { // nothing was done, and it is no mistake: every deploy ends servers
+		return busy("this server is about to end: send it again")
+	}
 	if errors.Is(err, executor.ErrUnreadable) {
 		return problem("unreadable", "something of it cannot be opened")
 	}

@@ -73,6 +73,7 @@ func (s *Server) registerRequests() {
 	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide on a request", Approver)
 	decide.MaxBodyBytes = fermata.MaxAnswer + 4096
 	decide.Responses = s.outcomes()
+	decide.Metadata[actsAs] = decides
 	huma.Register(s.api, decide, s.decide)
 	ask := operation("ask", http.MethodPost, api.Prefix+"/requests", "Ask for a decision, as an agent in any language", Agent)
 	ask.MaxBodyBytes = s.config.Limits.Body

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 )
 
 // everybody may call a route, known or not.
@@ -110,11 +111,11 @@ func (p *porch) strangers() []caller {
 	}
 	for _, c := range list {
 		if strings.Contains(ended, c.ID) {
-			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID)
+			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID, store.Beside{})
 		}
 	}
 	expired, kept, err2 := server.NewKey("acme", "old", server.Admin, time.Now().Add(-time.Second))
-	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept) != nil {
+	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept, store.Beside{}) != nil {
 		p.Fatal(err, err2)
 	}
 	both := p.signedIn(somebody("acme", "admins"))

@@ -164,7 +164,7 @@ func TestEvents_AreStreamedAndGoOnWhereTheyWere(t *testing.T) {
 	}
 	r.Header.Set("Authorization", "Bearer auditor@acme")
 	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Last-Event-ID", "1")
+	r.Header.Set("Last-Event-ID", s.firstEvents("demo-1", 1)[0].id)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

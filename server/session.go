@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
@@ -46,17 +48,31 @@ var errUsed = errors.New("server: this sign-in was used before")
 func (p *people) begin(ctx context.Context, who Principal, proof string) (session, error) {
 	now := p.now()
 	who.Auth.Until = now.Add(p.Life).Truncate(time.Second)
-	s := session{ID: ident.Derive(sessionKind, proof), Secret: rand.Text(), Who: who, Seen: now}
+	who.Auth.Credential = ident.Derive(sessionKind, proof)
+	s := session{ID: who.Auth.Credential, Secret: rand.Text(), Who: who, Seen: now}
 	if value, err := p.sealCookie(sessionLabel, s); err != nil || len(value) > maxCookie {
 		return s, errors.Join(errTooLong, err)
 	}
-	err := p.Credentials.AddCredential(ctx, store.Credential{
-		ID: s.ID, Account: who.Account, Name: who.ID, Role: strings.Join(roleNames(who.Roles), ","), Hash: hashOf(s.Secret), Expires: who.Auth.Until,
-	})
+	roles := roleNames(who.Roles)
+	line, err := s.line(audit.SessionBegun{Session: s.ID, Roles: roles, Until: audit.At(who.Auth.Until)})
+	if err != nil {
+		return s, err
+	}
+	err = p.Credentials.AddCredential(ctx, store.Credential{
+		ID: s.ID, Account: who.Account, Name: who.ID, Role: strings.Join(roles, ","), Hash: hashOf(s.Secret), Expires: who.Auth.Until,
+	}, line)
 	if errors.Is(err, store.ErrExists) {
 		return s, errUsed
 	}
 	return s, err
+}
+
+// line is what the audit log says of a session, in the name of its person.
+func (s session) line(body audit.Body) (store.Beside, error) {
+	auth := s.Who.Auth
+	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.Person, Via: auth.via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
+	line, err := audit.Line(s.Who.Account, actor, audit.Place{}, body)
+	return store.Beside{Audit: [][]byte{line}}, err
 }
 
 // authenticate finds out whose session a request carries.
@@ -112,7 +128,11 @@ func (p *people) end(r *http.Request) error {
 	if !ok {
 		return nil
 	}
-	err := p.Credentials.RevokeCredential(r.Context(), s.Who.Account, s.ID)
+	line, err := s.line(audit.SessionEnded{Session: s.ID})
+	if err != nil {
+		return err
+	}
+	err = p.Credentials.RevokeCredential(r.Context(), s.Who.Account, s.ID, line)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -114,7 +114,7 @@ func (p *porch) key(account string, role server.Role) string {
 	p.Helper()
 	key, kept, err := server.NewKey(account, string(role), role, time.Time{})
 	if err == nil {
-		err = p.credentials().AddCredential(p.Context(), kept)
+		err = p.credentials().AddCredential(p.Context(), kept, store.Beside{})
 	}
 	if err != nil {
 		p.Fatal(err)

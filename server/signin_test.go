@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 )
 
 func TestSignIn_LeadsToTheIdentityProviderAndBack(t *testing.T) {
@@ -60,6 +63,35 @@ func TestSignOut_EndsTheSessionForWhoeverHasIt(t *testing.T) {
 	}
 }
 
+// The auditor asks in a year who was in, and when, and finds what they did by the id of their session.
+func TestSignIn_IsInTheLogOfTheAccount(t *testing.T) {
+	p := openPorch(t, build{})
+	strong := somebody("acme", "approvers")
+	strong["amr"] = []any{"mfa"}
+	b := p.signedIn(strong)
+	known, err := p.credentials().Credentials(t.Context(), "acme")
+	if err != nil || len(known) != 1 {
+		t.Fatalf("%v, %v", known, err)
+	}
+	b.send("POST", "/signout", "")
+	b.send("POST", "/signout", "")
+	lines, err := p.config.SignIn.Credentials.(store.AuditLog).AuditLines(t.Context(), "acme", 0, 0)
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("%v, %v", lines, err)
+	}
+	session := known[0].ID
+	for i, want := range []audit.Body{
+		audit.SessionBegun{Session: session, Roles: []string{"approver"}, Until: audit.At(known[0].Expires)},
+		audit.SessionEnded{Session: session},
+	} {
+		got, err := audit.Parse(lines[i].Raw)
+		by := audit.Actor{Principal: "ann", Kind: audit.Person, Via: "http/oidc id=" + session + " amr=mfa", Auth: "sso_mfa", MFA: true}
+		if diff := cmp.Diff(want, got.Body); err != nil || diff != "" || got.Actor != by {
+			t.Errorf("%s: %s, %v", lines[i].Raw, diff, err)
+		}
+	}
+}
+
 func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
 	p := openPorch(t, build{})
 	b := p.signedIn(somebody("acme", "approvers"))
@@ -73,7 +105,7 @@ func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "ann" || all[0].Role != "approver" || all[0].Expires.IsZero() {
 		t.Fatalf("who looks for it finds %+v, %v", all, err)
 	}
-	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID); err != nil {
+	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, browser := range map[string]*browser{"one": b, "the other": other} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -102,7 +101,7 @@ func (t *stream) catchUp(ctx context.Context) error {
 			}
 		}
 		for _, event := range events {
-			if err := t.out.event(strconv.FormatInt(event.Number, 10), string(event.Kind), eventOf(event)); err != nil {
+			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
 				return err
 			}
 			t.after, rests = event.Number, event.Kind.Final() || event.Kind == store.EventWaiting

@@ -7,8 +7,8 @@ import (
 
 // Credentials are what programs sign in with.
 type Credentials interface {
-	// AddCredential keeps a new one. It returns ErrExists if there is one of that id.
-	AddCredential(ctx context.Context, credential Credential) error
+	// AddCredential keeps a new one, with what is written beside it. It returns ErrExists if there is one of that id.
+	AddCredential(ctx context.Context, credential Credential, beside Beside) error
 
 	// Credential returns one by its id, also if it was revoked, or ErrNotFound. Ids are unique in the whole store: whoever signs in has not
 	// said yet whose account it is.
@@ -17,8 +17,9 @@ type Credentials interface {
 	// Credentials lists those of an account, the newest first.
 	Credentials(ctx context.Context, account string) ([]Credential, error)
 
-	// RevokeCredential ends one, for ever. It returns ErrNotFound if the account has none of that id, and does nothing if it was revoked.
-	RevokeCredential(ctx context.Context, account, id string) error
+	// RevokeCredential ends one, for ever, with what is written beside that. It returns ErrNotFound if the account has none of that id, and does
+	// nothing if it was revoked.
+	RevokeCredential(ctx context.Context, account, id string, beside Beside) error
 
 	// ForgetCredentials deletes those of all accounts whose ids begin with a prefix and that were over before a time, because they expired or were
 	// revoked: a limit of them, and any. It returns how many. Those that somebody else deletes at the same time are deleted once.

@@ -95,11 +95,15 @@ type OIDC struct {
 	Account          string   `key:"account" help:"Whose runs people see."`
 	AccountClaim     string   `key:"accountClaim" help:"In the place of account, if it differs from person to person: where the ID token says it."`
 	PrincipalClaim   string   `key:"principalClaim" help:"What people are called in records. email counts only if the provider says that it is verified."`
+	ACR              Classes  `key:"acr" enum:"sso,sso_mfa,hardware" help:"What the provider's classes of authentication (the claim acr) are worth to rules that ask for a strength (min_auth): {\"urn:example:gold\": sso_mfa}; sso, sso_mfa or hardware. The methods that it names (amr) count without this; the stronger counts. In the environment it is written the same way, on one line."`
 	Audience         string   `key:"audience" help:"If it is said, the API also takes bearer tokens (JWT) of this issuer that were made for this audience."`
 }
 
 // Roles says, by group, which roles its members have.
 type Roles map[string][]string
+
+// Classes says, by class of authentication, what it is worth.
+type Classes map[string]string
 
 // Runs says how runs are executed and kept.
 type Runs struct {

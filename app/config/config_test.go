@@ -49,7 +49,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	}
 	c.from = nil
 	// A list without items and none are the same.
-	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Tracing.Headers = nil, nil, nil, nil, nil
+	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers = nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example says\n%+v, the defaults are\n%+v", c, Default())
 	}
@@ -161,6 +161,35 @@ func TestRoles_OfGroups(t *testing.T) {
 	}
 }
 
+// A provider that has classes in place of methods could be told about in a program of one's own only.
+func TestClasses_OfAuthentication(t *testing.T) {
+	const roles = "    roles: {a: approver}\n"
+	want := Classes{"urn:example:gold": "sso_mfa", "2": "hardware"}
+	c, err := load(t, idp+roles+"    acr: {\"urn:example:gold\": sso_mfa, 2: hardware}\n")
+	if err != nil || !reflect.DeepEqual(c.Auth.OIDC.ACR, want) {
+		t.Errorf("%v, %v", c, err)
+	}
+	c, err = load(t, idp+roles, `FERMATA_AUTH_OIDC_ACR={"urn:example:gold":"sso_mfa","2":"hardware"}`)
+	if err != nil || !reflect.DeepEqual(c.Auth.OIDC.ACR, want) {
+		t.Errorf("from the environment: %v, %v", c, err)
+	}
+	for text, want := range map[string]string{
+		"    acr: {a: mfa}\n":         `fermata.yaml:8: auth.oidc.acr: the class "a" is worth "mfa", which is none of sso, sso_mfa, hardware`,
+		"    acr: {a: sso-mfa}\n":     `fermata.yaml:8: auth.oidc.acr: the class "a" is worth "sso-mfa", which is none of sso, sso_mfa, hardware; did you mean sso_mfa?`,
+		"    acr: [a]\n":              "fermata.yaml:8: auth.oidc.acr: strengths by class are expected, as {class: sso_mfa}",
+		"    acr: {a: sso, a: sso}\n": `fermata.yaml:8: auth.oidc.acr: the class "a" is said twice`,
+		"    acr: {a: [sso]}\n":       `fermata.yaml:8: auth.oidc.acr: the class "a": a single value is expected`,
+	} {
+		_, err := load(t, idp+roles+text)
+		if lines := mistakesOf(t, err); !contains(lines, want) {
+			t.Errorf("%q is not among\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+	if _, err := load(t, "auth: {oidc: {acr: {a: sso}}}"); err == nil || !strings.Contains(err.Error(), "auth.oidc.acr: issuer is missing") {
+		t.Errorf("no issuer: %v", err)
+	}
+}
+
 func contains(lines []string, want string) bool {
 	for _, line := range lines {
 		if line == want {
@@ -215,12 +244,13 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 			t.Errorf("%s and %s are both %s", other, s.path, name)
 		}
 		seen[name] = s.path
-		text := map[reflect.Kind]string{reflect.String: "postgres://x", reflect.Slice: "whsec_a, whsec_b", reflect.Map: "{a: admin}", reflect.Bool: "false", reflect.Int: "77", reflect.Int64: "7777", reflect.Float64: "7.5"}[s.value.Kind()]
+		text := map[reflect.Kind]string{reflect.String: "postgres://x", reflect.Slice: "whsec_a, whsec_b", reflect.Bool: "false", reflect.Int: "77", reflect.Int64: "7777", reflect.Float64: "7.5"}[s.value.Kind()]
 		if s.value.Type() == reflect.TypeFor[time.Duration]() {
 			text = "77s"
 		}
-		if words := s.tag.Get("enum"); words != "" && s.value.Kind() == reflect.String {
-			text = words[strings.LastIndexByte(words, ',')+1:]
+		if words := s.tag.Get("enum"); words != "" {
+			last := words[strings.LastIndexByte(words, ',')+1:]
+			text = map[reflect.Kind]string{reflect.String: last, reflect.Map: "{a: " + last + "}"}[s.value.Kind()]
 		}
 		c := Default()
 		c.from = make(map[string]string)

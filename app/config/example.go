@@ -54,7 +54,7 @@ func (s setting) text() string {
 		return formatDuration(v)
 	case []string, []Secret:
 		return "[]" // no list has a default
-	case Roles:
+	case Roles, Classes:
 		return "{}"
 	default:
 		return fmt.Sprint(v)

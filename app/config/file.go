@@ -126,8 +126,11 @@ func (r reader) value(s setting, n *yaml.Node) {
 
 // read sets a key to what stands in a file.
 func (s setting) read(n *yaml.Node) error {
-	if roles, ok := s.value.Addr().Interface().(*Roles); ok {
-		return roles.read(n, s.words())
+	if t, ok := s.value.Addr().Interface().(table); ok {
+		if n.Kind != yaml.MappingNode {
+			return errors.New(t.expected())
+		}
+		return t.read(n, s.words())
 	}
 	texts, err := scalars(s, n)
 	if err != nil {
@@ -136,11 +139,17 @@ func (s setting) read(n *yaml.Node) error {
 	return s.set(texts)
 }
 
+// table is a value that has names of its own, each with some of the words that are known.
+type table interface {
+	read(mapping *yaml.Node, known []string) error
+	// expected says how it is written.
+	expected() string
+}
+
+func (*Roles) expected() string { return "roles by group are expected, as {group: role}" }
+
 // read reads roles by group; a group has one, or a list of them.
 func (r *Roles) read(n *yaml.Node, known []string) error {
-	if n.Kind != yaml.MappingNode {
-		return errors.New("roles by group are expected, as {group: role}")
-	}
 	*r = make(Roles)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		group, value := n.Content[i].Value, n.Content[i+1]
@@ -161,6 +170,28 @@ func (r *Roles) read(n *yaml.Node, known []string) error {
 			}
 			(*r)[group] = append((*r)[group], role)
 		}
+	}
+	return nil
+}
+
+func (*Classes) expected() string { return "strengths by class are expected, as {class: sso_mfa}" }
+
+// read reads what classes of authentication are worth.
+func (c *Classes) read(n *yaml.Node, known []string) error {
+	*c = make(Classes)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		class := n.Content[i].Value
+		if _, twice := (*c)[class]; twice {
+			return fmt.Errorf("the class %q is said twice", class)
+		}
+		worth, err := scalar(n.Content[i+1])
+		if err != nil {
+			return fmt.Errorf("the class %q: %w", class, err)
+		}
+		if !slices.Contains(known, worth) {
+			return fmt.Errorf("the class %q is worth %q, which is none of %s%s", class, worth, strings.Join(known, ", "), didYouMean(worth, known))
+		}
+		(*c)[class] = worth
 	}
 	return nil
 }

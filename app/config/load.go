@@ -97,10 +97,10 @@ func (c *Config) say(s setting, where, text string, wrong *mistakes) {
 }
 
 func (s setting) readText(text string) error {
-	if _, ok := s.value.Interface().(Roles); ok {
+	if t, ok := s.value.Addr().Interface().(table); ok {
 		var document yaml.Node
 		if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {
-			return errors.New("roles by group are expected, as {group: role}")
+			return errors.New(t.expected())
 		}
 		return s.read(document.Content[0])
 	}
@@ -223,10 +223,10 @@ func (c *Config) check(wrong *mistakes) {
 func (c *Config) checkOIDC(bad func(key, format string, args ...any)) {
 	o := c.Auth.OIDC
 	if o.Issuer == "" {
-		if o.ClientID == "" && o.RedirectURL == "" && len(o.Roles) == 0 && o.Audience == "" {
+		if o.ClientID == "" && o.RedirectURL == "" && len(o.Roles) == 0 && len(o.ACR) == 0 && o.Audience == "" {
 			return
 		}
-		for _, key := range []string{"clientID", "redirectURL", "roles", "audience"} {
+		for _, key := range []string{"clientID", "redirectURL", "roles", "acr", "audience"} {
 			if key = "auth.oidc." + key; c.from[key] != "" {
 				bad(key, "issuer is missing")
 			}

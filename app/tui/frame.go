@@ -28,8 +28,8 @@ const minWidth, minHeight = 30, 12
 //	notice, if there is one
 //	[key] what it does
 func (m *model) frame() string {
-	if m.width < minWidth || m.height < minHeight {
-		return "The window is too small."
+	if m.tooSmall() {
+		return m.sayTooSmall()
 	}
 	s := m.top()
 	note := m.noticeLines()
@@ -44,6 +44,17 @@ func (m *model) frame() string {
 		lines = append(lines, "")
 	}
 	return strings.Join(append(append(lines, rule(m.width)), feet...), "\n")
+}
+
+func (m *model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
+
+func (m *model) sayTooSmall() string {
+	lines := fold(cells("The window is too small.", oneLine, normal), m.width)
+	said := make([]string, min(len(lines), max(m.height, 1)))
+	for i := range said {
+		said[i] = draw(lines[i])
+	}
+	return strings.Join(said, "\n")
 }
 
 func rule(width int) string { return faintStyle.Render(strings.Repeat("─", width)) }

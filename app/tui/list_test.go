@@ -147,8 +147,43 @@ func TestResize_AnyWindowIsDrawn(t *testing.T) {
 			}
 		}
 		b.resize(3, 2)
-		if got := b.m.View().Content; got != "The window is too small." {
+		if got := b.m.View().Content; got != "The\n " {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// The sentence was cut off in a window of 20 columns.
+func TestResize_TooSmallIsSaidInWhatFits(t *testing.T) {
+	b := newBench(t, 20, 24, refund())
+	if got := b.m.View().Content; got != "The window is too \nsmall." {
+		t.Errorf("%q", got)
+	}
+	b.resize(80, minHeight-1)
+	if got := b.m.View().Content; got != "The window is too small." {
+		t.Errorf("%q", got)
+	}
+}
+
+// Whoever sees nothing decides nothing: in a window that was too small to show anything, three keys approved.
+func TestResize_WhatCannotBeSeenCannotBeDecided(t *testing.T) {
+	b := newBench(t, minWidth-1, 24, refund())
+	b.keys("enter", "a", "y")
+	b.resize(80, 24)
+	b.keys("enter", "a")
+	b.resize(80, minHeight-1)
+	b.keys("y", "esc")
+	if len(b.sends) != 0 {
+		t.Errorf("sent %v", b.sends)
+	}
+	b.resize(80, 24)
+	b.keys("y")
+	if len(b.sends) != 1 {
+		t.Errorf("sent %v when it can be seen again", b.sends)
+	}
+	b.resize(20, 5)
+	b.keys("ctrl+c", "ctrl+c") // the first asks, because the decision is on its way
+	if !b.quit {
+		t.Error("nobody gets out")
 	}
 }

@@ -62,7 +62,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.PasteMsg:
-		m.top().paste(m, msg.Content)
+		if !m.tooSmall() {
+			m.top().paste(m, msg.Content)
+		}
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case second:
@@ -86,6 +88,9 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.leave()
 	case "ctrl+r":
 		return m.poll()
+	}
+	if m.tooSmall() { // whoever sees nothing must not decide anything
+		return nil
 	}
 	return m.top().key(m, k)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -103,7 +104,7 @@ func (w *world) serve(t *testing.T, p provider.Provider) {
 	for name, c := range map[string]**client.Client{"ann": &w.ann, "bob": &w.bob} {
 		key, kept, err := server.NewKey("acme", name, server.Admin, time.Time{})
 		if err == nil {
-			err = st.AddCredential(t.Context(), kept)
+			err = st.AddCredential(t.Context(), kept, store.Beside{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -15,16 +15,13 @@
 package routefile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/desk/hours"
+	"github.com/fermata-go/fermata/internal/yamlfile"
 )
 
 // MaxSize is how large a file may be, in bytes.
@@ -42,13 +39,8 @@ func Parse(text []byte) ([]desk.Route, error) {
 		return nil, fmt.Errorf("the file is larger than %d bytes", MaxSize)
 	}
 	var f file
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil {
+	if err := yamlfile.Decode(text, &f); err != nil {
 		return nil, err
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the file has more than one document")
 	}
 	var errs []error
 	if len(f.Routes) == 0 {

@@ -49,10 +49,10 @@ func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 		want []string // all of them at once
 	}{
 		"good":               {route, nil},
-		"nothing":            {"", []string{"EOF"}},
+		"nothing":            {"", []string{"the file is empty"}},
 		"no routes":          {"calendars: {}\n", []string{"no routes"}},
-		"an unknown word":    {route + "    stepps: []\n", []string{"line 4", "stepps"}},
-		"a word twice":       {route + "    name: b\n", []string{"already defined"}},
+		"an unknown word":    {route + "    stepps: []\n", []string{`line 4: there is no key "stepps" here`}},
+		"a word twice":       {route + "    name: b\n", []string{`"name" is said twice`}},
 		"two documents":      {route + "---\n" + route, []string{"more than one document"}},
 		"a bad duration":     {"routes: [{name: a, steps: [{at: soon, expire: stale}]}]", []string{`"soon" is no duration`}},
 		"a bad time":         {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [mon], from: \"9\", to: \"18:00\"}]}], steps: []}]", []string{`"9" is no time of day`}},

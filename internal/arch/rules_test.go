@@ -44,7 +44,7 @@ var floors = []floor{
 	{"desk/hours", may(), "when people are at work is a matter of clocks and calendars alone"},
 	{"desk/quorum", may(), "counting people needs to know nothing of what they decide"},
 	{"desk", may(".", "desk/hours", "desk/quorum", "internal/..."), "pure rules: requests and decisions depend neither on who keeps them nor on who executes"},
-	{"desk/routefile", may("desk", "desk/hours"), "reads routes; the rules themselves know no file format"},
+	{"desk/routefile", may("desk", "desk/hours", "internal/..."), "reads routes; the rules themselves know no file format"},
 	{"policy/internal/...", may("internal/..."), "how rules are read from a file, apart from what they mean"},
 	{"policy", may(".", "policy/internal/...", "store", "internal/..."), "rules are judged without a run, so they can be simulated and explained"},
 	{"policy/...", may("policy", "policy/internal/...", "internal/..."), "grants, replays and test cases are told by rules and decisions, never the other way round"},
@@ -91,7 +91,7 @@ var needs = []need{
 	{"agent", "github.com/google/jsonschema-go", "an agent hands the schemas of its tools to the model"},
 	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
 
-	{"desk/routefile", "go.yaml.in/yaml/v3", "routes are written in YAML"},
+	{"internal/yamlfile", "go.yaml.in/yaml/v3", "routes and groups are written in YAML"},
 
 	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's own client: it follows the wire protocol, so that we need not"},
 	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},
@@ -104,7 +104,6 @@ var needs = []need{
 	{"server", "golang.org/x/time", "a token bucket that is right"},
 	{"server", "github.com/coreos/go-oidc/v3", "ID tokens are checked by code that many others rely on"},
 	{"server", "golang.org/x/oauth2", "the authorization code flow with PKCE"},
-	{"app", "go.yaml.in/yaml/v3", "who is in which group is a file that people write"},
 	{"app", "github.com/alecthomas/kong", "a command line as structs: help texts, environment and completion from one place"},
 	{"app", "go.opentelemetry.io/otel", "traces are sent to a collector if the settings name one: the API, as the executor has it"},
 	{"app", "go.opentelemetry.io/otel/trace", "the same"},

@@ -24,13 +24,17 @@ type File struct {
 	box     *Box
 	stamp   stamp
 	checked time.Time
+	failed  error // see Err
 }
 
-// stamp tells versions of a file apart.
+// stamp tells versions of a file apart. Who may read it counts, too: a file that the next start cannot read should be noticed before.
 type stamp struct {
 	modified time.Time
 	size     int64
+	mode     fs.FileMode
 }
+
+func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size(), info.Mode()} }
 
 // OpenFile opens a key file. Nobody but its owner may read it.
 func OpenFile(path string) (*File, error) {
@@ -68,11 +72,22 @@ func (f *File) fresh() *Box {
 	defer f.mu.Unlock()
 	if time.Since(f.checked) >= CheckEvery {
 		f.checked = time.Now()
-		if info, err := os.Stat(f.path); err == nil && f.stamp != (stamp{info.ModTime(), info.Size()}) {
-			_ = f.loadLocked()
+		info, err := os.Stat(f.path)
+		if err == nil && f.stamp != stampOf(info) {
+			err = f.loadLocked()
 		}
+		f.failed = err
 	}
 	return f.box
+}
+
+// Err says why the file could not be read the last time it was looked at. Until it can, this process uses the keys that it knows, which may not be
+// those that others use, and the next process does not start.
+func (f *File) Err() error {
+	f.fresh()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
 
 func (f *File) reload() error {
@@ -90,7 +105,7 @@ func (f *File) loadLocked() error {
 	if err != nil {
 		return err
 	}
-	f.box, f.stamp, f.checked = b, stamp, time.Now()
+	f.box, f.stamp, f.checked, f.failed = b, stamp, time.Now(), nil
 	return nil
 }
 
@@ -120,7 +135,7 @@ func readFile(path string) ([]Key, stamp, error) {
 	if len(keys) == 0 {
 		return nil, stamp{}, fmt.Errorf("box: there is no key in the file %s", filepath.Base(path))
 	}
-	return keys, stamp{info.ModTime(), info.Size()}, nil
+	return keys, stampOf(info), nil
 }
 
 // Rotate puts a new key in front of those of a file. If there is more than one already, a change of keys is under way, and it does nothing.
@@ -180,6 +195,7 @@ func MakeFile(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// writeBeside writes keys to a file of another name. If that fails there is none: nobody would look after it, and it may hold a key.
 func writeBeside(path string, keys []Key) (name string, err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".key-*") // with mode 0600
 	if err != nil {
@@ -190,7 +206,10 @@ func writeBeside(path string, keys []Key) (name string, err error) {
 		text.WriteString(hex.EncodeToString(k[:]) + "\n")
 	}
 	_, err = file.WriteString(text.String())
-	return file.Name(), errors.Join(err, file.Sync(), file.Close())
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
 }
 
 func syncDir(dir string) error {

@@ -126,10 +126,21 @@ func TestFile_ThatIsGoneOrBrokenChangesNothingForThoseWhoUseIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyFile(t)
 		f := openFile(t, path)
+		if err := f.Err(); err != nil {
+			t.Errorf("a good file: %v", err)
+		}
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		sealed := f.Seal("here", []byte("secret"))
 		for _, spoil := range []func() error{
 			func() error { return os.WriteFile(path, []byte("half a k"), 0o600) },
 			func() error { return os.Remove(path) },
+			func() error { return os.WriteFile(path, nil, 0o600) },
+			func() error {
+				return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o644)) // the next start would refuse it
+			},
 		} {
 			if err := spoil(); err != nil {
 				t.Fatal(err)
@@ -138,6 +149,17 @@ func TestFile_ThatIsGoneOrBrokenChangesNothingForThoseWhoUseIt(t *testing.T) {
 			if data, err := f.Open("here", sealed); err != nil || string(data) != "secret" {
 				t.Errorf("%q, %v", data, err)
 			}
+			// It said nothing about it, and the first who heard of it was the next start.
+			if f.Err() == nil {
+				t.Error("a file that cannot be read is no error")
+			}
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * box.CheckEvery)
+		if err := f.Err(); err != nil {
+			t.Errorf("after it was mended: %v", err)
 		}
 	})
 }

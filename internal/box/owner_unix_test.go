@@ -4,6 +4,7 @@ package box_test
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -33,4 +34,29 @@ func TestRotate_TheFileStaysItsOwners(t *testing.T) {
 			t.Errorf("after %s it is of %d:%d, mode %o", what, owner.Uid, owner.Gid, info.Mode().Perm())
 		}
 	}
+}
+
+// On a full disk each try left a file behind that may have held half of a key, and that nobody looked after.
+func TestFiles_AWriteThatFailsLeavesNothingBehind(t *testing.T) {
+	path := keyFile(t)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	full := before
+	full.Cur = 10 // less than a key
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
+		t.Fatal(err)
+	}
+	rotated, made := box.Rotate(path), box.MakeFile(path+"2")
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if rotated == nil || made == nil {
+		t.Errorf("on a full disk: %v, %v", rotated, made)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+		t.Errorf("there is %v", left)
+	}
+	openFile(t, path)
 }

@@ -295,8 +295,8 @@ func (p *port) Once(ctx context.Context, name string, value []byte) ([]byte, err
 	return through(ctx, p, "Once", func(ctx context.Context) ([]byte, error) { return p.inner.Once(ctx, name, value) })
 }
 
-func (p *port) AddCredential(ctx context.Context, credential store.Credential) error {
-	return only(ctx, p, "AddCredential", func(ctx context.Context) error { return p.inner.AddCredential(ctx, credential) })
+func (p *port) AddCredential(ctx context.Context, credential store.Credential, beside store.Beside) error {
+	return only(ctx, p, "AddCredential", func(ctx context.Context) error { return p.inner.AddCredential(ctx, credential, beside) })
 }
 
 func (p *port) Credential(ctx context.Context, id string) (store.Credential, error) {
@@ -311,6 +311,6 @@ func (p *port) ForgetCredentials(ctx context.Context, prefix string, before time
 	return through(ctx, p, "ForgetCredentials", func(ctx context.Context) (int, error) { return p.inner.ForgetCredentials(ctx, prefix, before, limit) })
 }
 
-func (p *port) RevokeCredential(ctx context.Context, account, id string) error {
-	return only(ctx, p, "RevokeCredential", func(ctx context.Context) error { return p.inner.RevokeCredential(ctx, account, id) })
+func (p *port) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
+	return only(ctx, p, "RevokeCredential", func(ctx context.Context) error { return p.inner.RevokeCredential(ctx, account, id, beside) })
 }

@@ -3,6 +3,8 @@
 package schema
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +25,8 @@ type Schema struct {
 	BeyondType bool
 	// Recursive is true for a type that contains itself. Its schema allows anything; decoding and [CheckChoices] do the rest.
 	Recursive bool
+	// Print is the same for as long as the schema is. It is empty if the type is Recursive: then the schema does not tell.
+	Print string
 
 	resolved *jsonschema.Resolved
 }
@@ -52,7 +56,12 @@ func For[T any]() (Schema, error) {
 	if err != nil {
 		return Schema{}, err
 	}
-	return Schema{Text: text, BeyondType: restricted, Recursive: recursive, resolved: resolved}, nil
+	s := Schema{Text: text, BeyondType: restricted, Recursive: recursive, resolved: resolved}
+	if !recursive {
+		sum := sha256.Sum256(text)
+		s.Print = hex.EncodeToString(sum[:6])
+	}
+	return s, nil
 }
 
 // MustFor is [For] for package variables: it panics, and says what the type is for.

@@ -1,7 +1,7 @@
 // Package strictjson reads JSON the way an approval has to be read: one document, one meaning.
 //
 // encoding/json is lenient where that is dangerous. It takes the last of two equal keys, takes "Verdict" for "verdict",
-// replaces broken UTF-8 and ignores members it does not know. Here each of these is an error that names the place.
+// replaces broken UTF-8 and halves of surrogate pairs, and ignores members it does not know. Here each of these is an error that names the place.
 package strictjson
 
 import (
@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -24,7 +26,7 @@ const MaxDepth = 100
 // as long as they are.
 const MaxValue = MaxDepth - 20
 
-// Check returns nil if data is exactly one JSON value in valid UTF-8, no object in it has two members whose names are
+// Check returns nil if data is exactly one JSON value in valid UTF-8, no escape in it is half of a surrogate pair, no object in it has two members whose names are
 // equal or differ only in case, and it is not nested deeper than MaxDepth.
 func Check(data []byte) error { return check(data, MaxDepth) }
 
@@ -39,8 +41,43 @@ func check(data []byte, limit int) error {
 		var none json.RawMessage
 		return cmp.Or(json.Unmarshal(data, &none), errors.New("not JSON"))
 	}
+	if !paired(data) {
+		return errors.New("half of a surrogate pair: it is no character")
+	}
 	w := walker{data: data, limit: limit}
 	return w.value(0)
+}
+
+// paired reports whether each surrogate that stands in a document, as an escape, has its other half. Readers make of one alone what they like, most of them
+// U+FFFD: then two texts that differ look the same, and have the same digest. The document is known to be JSON.
+func paired(data []byte) bool {
+	for {
+		at := bytes.IndexByte(data, '\\')
+		if at < 0 {
+			return true
+		}
+		data = data[at:]
+		switch first, second := escaped(data), escaped(data[min(len(data), 6):]); {
+		case !utf16.IsSurrogate(first):
+			data = data[2:]
+		case utf16.DecodeRune(first, second) == unicode.ReplacementChar:
+			return false
+		default:
+			data = data[12:]
+		}
+	}
+}
+
+// escaped is the character that the text begins with, if it is written by its number; 0 if not.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	number, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(number)
 }
 
 // Members takes an object apart. Its own names are as strict as those that Check looks at; what they name may be any JSON.

@@ -31,6 +31,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A half of a surrogate pair is no character. encoding/json makes U+FFFD of each, so that different texts were the same state key, and had one digest.
+func TestCheck_SurrogatesComeInPairs(t *testing.T) {
+	for _, good := range []string{`"\ud83d\ude00"`, `"\uD83D\uDE00\ud83d\ude00x"`, `"\\ud83d"`, `"\\\\ud83d"`, `"\ufffd\ud7ff\ue000"`, `{"\ud83d\ude00":"\u00e9\n"}`} {
+		if err := strictjson.Check([]byte(good)); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{`"\ud83d"`, `"\ude00"`, `"\ude00\ud83d"`, `"\ud83dx"`, `"\ud83d\n"`, `"\ud83d\u0041"`, `"\ud83d\ud83d\ude00"`, `"\ud83d\\ude00"`, `"\\\ud83d"`, `{"\udfff":1}`, `[["\uDBFF"]]`} {
+		if err := strictjson.Check([]byte(bad)); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+}
+
 // many is an object with n members and one more.
 func many(n int, name string) string {
 	var b strings.Builder

@@ -28,6 +28,7 @@ func (r *Record) Encode() []byte {
 	o.Int("seq", int64(r.Seq))
 	o.Raw("answer", r.Answer)
 	o.Bool("fresh", r.Fresh)
+	o.String("fits", r.Fits)
 	return o.End()
 }
 
@@ -67,6 +68,8 @@ func (r *Record) Decode(part string, in *jsonlite.Reader) {
 			r.Answer = json.RawMessage(in.Raw())
 		case "fresh":
 			r.Fresh = in.Bool()
+		case "fits":
+			r.Fits = in.String()
 		default:
 			in.Raw()
 		}

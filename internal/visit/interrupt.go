@@ -47,6 +47,8 @@ type Record struct {
 	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
 	Answer json.RawMessage
 	Fresh  bool
+	// Fits names the form of answers against which the answer was checked.
+	Fits string
 	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
 	Composite bool
 	Parent    string
@@ -265,6 +267,15 @@ func (s *Scope) Refuse(id string, err error) error {
 			s.mem.bad = append(s.mem.bad, &BadAnswer{ID: id, Err: err})
 			return &Signal{Record: r}
 		}
+	}
+	return err
+}
+
+// RefuseAndWait is Refuse for a question that the code at this place has just asked: it must return the error.
+func (s *Scope) RefuseAndWait(id string, err error) error {
+	err = s.Refuse(id, err)
+	if signal, ok := err.(*Signal); ok {
+		s.Hand(signal)
 	}
 	return err
 }

@@ -38,7 +38,7 @@ type Grant struct {
 	// By is who gave it, From the request that was approved.
 	By   string `json:"by"`
 	From string `json:"from,omitempty"`
-	// Since and NotAfter bound it in time: it holds before NotAfter.
+	// Since, when the yes was given, and NotAfter bound it in time: it holds before NotAfter.
 	Since    time.Time `json:"since"`
 	NotAfter time.Time `json:"notAfter"`
 	// MaxUses is how often it can be used. Zero is never.
@@ -62,8 +62,9 @@ const Cost = "cost"
 // Terms are what a person adds to a yes to have it remembered.
 type Terms struct {
 	ID, By, From string
-	Now          time.Time
-	// TTL is for how long; the policy's remember_max may be less.
+	// Now is when the grant is made, Given when the yes was given; zero is Now.
+	Now, Given time.Time
+	// TTL is for how long from now. The policy's remember_max counts from the yes: whoever gave one must not prolong it by having it remembered again.
 	TTL     time.Duration
 	MaxUses int
 	Budget  *Budget
@@ -85,13 +86,24 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 	if terms.TTL <= 0 || terms.MaxUses <= 0 || terms.Now.IsZero() {
 		return Grant{}, fmt.Errorf("%w: it needs a time, a span and a number of uses", ErrNotRememberable)
 	}
+	since := terms.Now
+	if !terms.Given.IsZero() {
+		since = terms.Given
+	}
+	until := since.Add(longest)
+	if !terms.Now.Before(until) {
+		return Grant{}, fmt.Errorf("%w: the yes is older than the rules let it be remembered, %s", ErrNotRememberable, decision.Need.RememberMax)
+	}
+	if wanted := terms.Now.Add(terms.TTL); wanted.Before(until) {
+		until = wanted
+	}
 	leaves, err := leavesOf(in.Args)
 	if err != nil {
 		return Grant{}, err
 	}
 	g := Grant{
 		ID: terms.ID, Scope: ScopeOf(in), Args: make(map[string]Constraint, len(leaves)), Rules: decision.RuleDigests(), Need: decision.Need,
-		By: terms.By, From: terms.From, Since: terms.Now, NotAfter: terms.Now.Add(min(terms.TTL, longest)), MaxUses: terms.MaxUses,
+		By: terms.By, From: terms.From, Since: since, NotAfter: until, MaxUses: terms.MaxUses,
 	}
 	for pointer, l := range leaves {
 		g.Args[pointer] = Constraint{Op: Eq, Type: l.kind, Above: l.above, Value: l.raw}

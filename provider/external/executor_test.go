@@ -69,7 +69,7 @@ func TestExecutor_ADeadLetterIsDeliveredWhenSomebodyHasLookedAtIt(t *testing.T) 
 	request.Wait = time.Millisecond
 	_, _ = e.Run(t.Context(), request) // it is recorded, and goes on
 	e.Start()
-	for event, err := range e.Follow(t.Context(), "acme", "refund-17", 0) {
+	for event, err := range e.Follow(t.Context(), "acme", "refund-17", store.Event{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 			}
 
 			old.Start()
-			for event, err := range old.Follow(t.Context(), "acme", "trip-1", 0) {
+			for event, err := range old.Follow(t.Context(), "acme", "trip-1", store.Event{}) {
 				if err == nil && event.Kind == store.EventParked { // it was tried once; by default it is 25 times
 					err = old.Retry(t.Context(), "acme", "trip-1", "ops")
 				}

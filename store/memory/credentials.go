@@ -11,14 +11,19 @@ import (
 )
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (r *Runs) AddCredential(ctx context.Context, c store.Credential) error {
+func (r *Runs) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
 	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
-		if c.ID == "" {
+		if c.ID == "" || beside.Check() != nil {
 			return struct{}{}, store.ErrKey
 		}
 		if _, known := b.credentials[c.ID]; known {
 			return struct{}{}, store.ErrExists
 		}
+		write, err := b.beside(now, c.Account, beside)
+		if err != nil {
+			return struct{}{}, err
+		}
+		write()
 		c.Created, c.Revoked = now, time.Time{}
 		if b.credentials == nil {
 			b.credentials = make(map[string]store.Credential)
@@ -57,16 +62,25 @@ func (r *Runs) Credentials(ctx context.Context, account string) ([]store.Credent
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (r *Runs) RevokeCredential(ctx context.Context, account, id string) error {
+func (r *Runs) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
 	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
+		if err := beside.Check(); err != nil {
+			return struct{}{}, err
+		}
 		c, known := b.credentials[id]
 		if !known || c.Account != account {
 			return struct{}{}, store.ErrNotFound
 		}
-		if c.Revoked.IsZero() {
-			c.Revoked = now
-			b.credentials[id] = c
+		if !c.Revoked.IsZero() {
+			return struct{}{}, nil
 		}
+		write, err := b.beside(now, account, beside)
+		if err != nil {
+			return struct{}{}, err
+		}
+		write()
+		c.Revoked = now
+		b.credentials[id] = c
 		return struct{}{}, nil
 	})
 	return err

@@ -21,10 +21,11 @@ WHERE sha256(c.account) = sha256($1) AND c.account = $1 ORDER BY c.created_at DE
 
 	addCredentialSQL = `
 INSERT INTO credentials (account, id, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6)
-ON CONFLICT (id) DO NOTHING`
+ON CONFLICT (id) DO NOTHING RETURNING ` + changeIsMade
 
-	revokeCredentialSQL = `UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL`
-	credentialHereSQL   = `SELECT 1 FROM credentials WHERE id = $1 AND account = $2`
+	revokeCredentialSQL = `
+UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL RETURNING ` + changeIsMade
+	credentialHereSQL = `SELECT 1 FROM credentials WHERE id = $1 AND account = $2`
 )
 
 func scanCredential(rows pgx.CollectableRow) (c store.Credential, err error) {
@@ -33,13 +34,18 @@ func scanCredential(rows pgx.CollectableRow) (c store.Credential, err error) {
 }
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
 	if c.ID == "" {
 		return store.ErrKey
 	}
 	var t turn
 	added := false
-	t.changes(&added, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()})
+	var made string
+	expires := pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()}
+	t.find(&added, []any{&made}, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, expires)
+	if err := t.beside(c.Account, beside); err != nil {
+		return err
+	}
 	if err := s.do(ctx, "add a credential to", &t); err != nil {
 		return err
 	}
@@ -71,11 +77,15 @@ func (s *Store) Credentials(ctx context.Context, account string) (all []store.Cr
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string) error {
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
 	var t turn
 	var one int
-	known := false
-	t.queue(revokeCredentialSQL, id, account)
+	var made string
+	known, revoked := false, false
+	t.find(&revoked, []any{&made}, revokeCredentialSQL, id, account)
+	if err := t.beside(account, beside); err != nil {
+		return err
+	}
 	t.find(&known, []any{&one}, credentialHereSQL, id, account)
 	if err := s.do(ctx, "revoke a credential in", &t); err != nil {
 		return err

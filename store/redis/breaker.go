@@ -44,16 +44,21 @@ func (b *breaker) away(now time.Time) bool {
 	return b.failures >= maxFailures && now.Before(b.until)
 }
 
-func (b *breaker) succeeded() {
+// succeeded reports whether Redis is back.
+func (b *breaker) succeeded() (back bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	back = b.failures >= maxFailures
 	b.failures = 0
+	return back
 }
 
-func (b *breaker) failed(now time.Time) {
+// failed reports whether Redis is left alone from now on, and was not before.
+func (b *breaker) failed(now time.Time) (gone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failures++; b.failures >= maxFailures {
 		b.until = now.Add(b.pause)
 	}
+	return b.failures == maxFailures
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -140,7 +144,9 @@ func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) err
 	t.left -= time.Since(start)
 	switch {
 	case err == nil:
-		c.breaker.succeeded()
+		if c.breaker.succeeded() {
+			c.tell(nil)
+		}
 		return true
 	case goredis.HasErrorPrefix(err, "WRONGTYPE") && !t.cleared:
 		// Something else is under the key. It says nothing of other keys; but this one would never be of use again.
@@ -152,8 +158,28 @@ func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) err
 		return false // the caller gave up, which says nothing of Redis
 	}
 	c.errors.Add(1)
-	c.breaker.failed(c.now())
+	if c.breaker.failed(c.now()) {
+		c.tell(reason(err))
+	}
 	return false
+}
+
+func (c *cache) tell(err error) {
+	if c.config.Tell != nil {
+		c.config.Tell(err)
+	}
+}
+
+// reason is why Redis failed, for a log. Of what Redis itself says it is the code alone: behind that it may repeat what it was sent.
+func reason(err error) error {
+	if said, ok := errors.AsType[goredis.Error](err); ok {
+		code, _, _ := strings.Cut(said.Error(), " ")
+		return errors.New("it says " + code)
+	}
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+		return err
+	}
+	return errors.New("its answer is not understood")
 }
 
 // heard is what a call of Redis comes to. The client panics at some of what is no answer of Redis.

@@ -26,6 +26,10 @@ type Config struct {
 
 	// Pause is how long Redis is left alone after it has failed some times in a row. Then one call tries it again. Default: 5 seconds.
 	Pause time.Duration
+
+	// Tell, if given, is called when Redis is left alone because it failed, with the reason, and with nil once it answers again: nobody else would
+	// notice. It must not wait for anything.
+	Tell func(err error)
 }
 
 const (

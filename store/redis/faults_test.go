@@ -33,6 +33,8 @@ func TestKill_NothingFailsAndRedisIsLeftAlone(t *testing.T) {
 	server, inner := redistest.Start(t), newBehind()
 	config := patient
 	config.Pause = time.Hour
+	var told []error // a Redis that was never there was noticed by nobody
+	config.Tell = func(err error) { told = append(told, err) }
 	s, pass := stepped(t, inner, mustClient(t, server.URL()), config)
 	mustSave(t, s, demo, 0, parts{"a": "0"}.delta())
 	server.Kill(t)
@@ -55,10 +57,35 @@ func TestKill_NothingFailsAndRedisIsLeftAlone(t *testing.T) {
 	if stats := s.Stats(); stats.Errors != maxFailures+1 || !stats.Away {
 		t.Errorf("after the pause: %+v; want one more try", stats)
 	}
+	if len(told) != 1 || told[0] == nil {
+		t.Errorf("told %v; want one reason", told)
+	}
 	server.Restart(t)
 	pass(time.Hour)
 	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // tries, and puts it back
 	wantFromRedis(t, s, demo, parts{"a": "20"}.at(21))
+	if len(told) != 2 || told[1] != nil {
+		t.Errorf("told %v; want that it is back, once", told)
+	}
+}
+
+// What Redis says may repeat what it was sent.
+func TestI7_WhatIsToldOfRedisHoldsNothingThatItWasSent(t *testing.T) {
+	for answer, want := range map[string]string{
+		"-NOPERM this user may not HSET CANARY\r\n": "it says NOPERM",
+		"$CANARY\r\n": "its answer is not understood",
+	} {
+		var told []error
+		config := patient
+		config.Tell = func(err error) { told = append(told, err) }
+		s := mustNew(t, newBehind(), mustClient(t, garbled(t, answer)), config)
+		for base := range int64(maxFailures) {
+			mustSave(t, s, demo, base, parts{"a": "b"}.delta())
+		}
+		if len(told) != 1 || told[0].Error() != want {
+			t.Errorf("%q: told %v, want %s", answer, told, want)
+		}
+	}
 }
 
 // dials counts how often a client has tried to connect.

@@ -245,9 +245,9 @@ func done(t *testing.T, s *Store) {
 	_, err = s.Once(t.Context(), "name", []byte("value"))
 	must(err)
 	for _, id := range []string{"good", "revoked"} {
-		must(s.AddCredential(t.Context(), store.Credential{ID: id, Account: "acme", Hash: []byte("hash")}))
+		must(s.AddCredential(t.Context(), store.Credential{ID: id, Account: "acme", Hash: []byte("hash")}, store.Beside{}))
 	}
-	must(s.RevokeCredential(t.Context(), "acme", "revoked"))
+	must(s.RevokeCredential(t.Context(), "acme", "revoked", store.Beside{}))
 }
 
 func TestConstraints_TheDatabaseRefuses(t *testing.T) {

@@ -26,7 +26,10 @@ func scanCredential(row scanner) (c store.Credential, err error) {
 }
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
+	if err := beside.Check(); err != nil {
+		return err
+	}
 	_, err := do(ctx, s, "add a credential to", func(ctx context.Context, t turn) (struct{}, error) {
 		if c.ID == "" {
 			return struct{}{}, store.ErrKey
@@ -38,8 +41,10 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential) error {
 		if !c.Expires.IsZero() {
 			expires = c.Expires.UnixMicro()
 		}
-		_, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires)
-		return struct{}{}, err
+		if _, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, t.beside(ctx, c.Account, beside)
 	})
 	return err
 }
@@ -75,11 +80,17 @@ func (s *Store) Credentials(ctx context.Context, account string) ([]store.Creden
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string) error {
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
+	if err := beside.Check(); err != nil {
+		return err
+	}
 	_, err := do(ctx, s, "revoke a credential in", func(ctx context.Context, t turn) (struct{}, error) {
 		changed, err := t.exec(ctx, revokeCredentialSQL, id, account, t.now)
-		if err != nil || changed > 0 {
+		if err != nil {
 			return struct{}{}, err
+		}
+		if changed > 0 {
+			return struct{}{}, t.beside(ctx, account, beside)
 		}
 		known, err := t.exists(ctx, credentialHereSQL, id, account)
 		if err == nil && !known {

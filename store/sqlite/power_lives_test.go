@@ -256,10 +256,10 @@ func keptLife(run string) []powerStep {
 			return string(kept), err
 		}, again: same},
 		doStep("AddCredential", store.ErrExists.Error(), func(ctx context.Context, b *powerBook) error {
-			return b.AddCredential(ctx, store.Credential{ID: run + "/key", Account: "acme", Name: "ann", Role: "user", Hash: bulk(run, 32)})
+			return b.AddCredential(ctx, store.Credential{ID: run + "/key", Account: "acme", Name: "ann", Role: "user", Hash: bulk(run, 32)}, store.Beside{})
 		}),
 		doStep("RevokeCredential", same, func(ctx context.Context, b *powerBook) error {
-			return b.RevokeCredential(ctx, "acme", run+"/key")
+			return b.RevokeCredential(ctx, "acme", run+"/key", store.Beside{})
 		}),
 		{name: "ForgetCredentials", call: func(ctx context.Context, b *powerBook) (string, error) {
 			forgotten, err := b.ForgetCredentials(ctx, run+"/key", time.Now().Add(time.Hour), 1)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -118,10 +119,10 @@ func testCredentials(t *testing.T, h *house) {
 		{ID: "k2", Account: "acme", Name: "ann", Role: "approver", Hash: []byte{2}, Expires: expires},
 		{ID: "k3", Account: "other", Name: "bob", Role: "admin", Hash: []byte{3}},
 	} {
-		h.must(s.AddCredential(h.ctx(), c))
+		h.must(s.AddCredential(h.ctx(), c, store.Beside{}))
 	}
-	h.wants(s.AddCredential(h.ctx(), store.Credential{ID: "k1", Account: "other", Name: "mallory", Role: "admin", Hash: []byte{9}}), store.ErrExists)
-	h.wants(s.AddCredential(h.ctx(), store.Credential{Account: "other"}), store.ErrKey)
+	h.wants(s.AddCredential(h.ctx(), store.Credential{ID: "k1", Account: "other", Name: "mallory", Role: "admin", Hash: []byte{9}}, store.Beside{}), store.ErrExists)
+	h.wants(s.AddCredential(h.ctx(), store.Credential{Account: "other"}, store.Beside{}), store.ErrKey)
 	got, err := s.Credential(h.ctx(), "k2")
 	h.must(err)
 	if got.Created.IsZero() {
@@ -133,11 +134,11 @@ func testCredentials(t *testing.T, h *house) {
 	}
 	_, err = s.Credential(h.ctx(), "k4")
 	h.wants(err, store.ErrNotFound)
-	h.wants(s.RevokeCredential(h.ctx(), "other", "k1"), store.ErrNotFound)
-	h.must(s.RevokeCredential(h.ctx(), "acme", "k1"))
+	h.wants(s.RevokeCredential(h.ctx(), "other", "k1", store.Beside{}), store.ErrNotFound)
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Beside{}))
 	revoked, err := s.Credential(h.ctx(), "k1")
 	h.must(err)
-	h.must(s.RevokeCredential(h.ctx(), "acme", "k1"))
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Beside{}))
 	again, err := s.Credential(h.ctx(), "k1")
 	h.must(err)
 	if revoked.Revoked.IsZero() || !again.Revoked.Equal(revoked.Revoked) {
@@ -150,6 +151,31 @@ func testCredentials(t *testing.T, h *house) {
 	}
 }
 
+// A line of the log is written with what it tells of: once, if it was done, and not at all if it was not.
+func testCredentialsInTheLog(t *testing.T, h *house) {
+	s := h.store
+	says := func(word string) store.Beside {
+		return store.Beside{Audit: [][]byte{fmt.Appendf(nil, `{"did":%q}`, word)}}
+	}
+	bad := store.Beside{Audit: [][]byte{[]byte("no object")}}
+	key := store.Credential{ID: "k1", Account: "acme", Name: "robot", Role: "agent", Hash: []byte{1}}
+	h.wants(s.AddCredential(h.ctx(), key, bad), store.ErrKey)
+	h.must(s.AddCredential(h.ctx(), key, says("made")))
+	h.wants(s.AddCredential(h.ctx(), key, says("made again")), store.ErrExists)
+	h.wants(s.RevokeCredential(h.ctx(), "other", "k1", says("ended by others")), store.ErrNotFound)
+	h.wants(s.RevokeCredential(h.ctx(), "acme", "k1", bad), store.ErrKey)
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", says("ended")))
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", says("ended again")))
+	lines, err := s.AuditLines(h.ctx(), "acme", 0, 0)
+	h.must(err)
+	if len(lines) != 2 || !bytes.Contains(lines[0].Raw, []byte(`"did":"made"`)) || !bytes.Contains(lines[1].Raw, []byte(`"did":"ended"`)) {
+		t.Errorf("the log has %v", lines)
+	}
+	if lines, err = s.AuditLines(h.ctx(), "other", 0, 0); err != nil || len(lines) > 0 {
+		t.Errorf("others have %v, %v", lines, err)
+	}
+}
+
 // What is over is forgotten, if it is of the kind that is asked for: not what is still good, not what was over only later, and no key.
 func testForgetCredentials(t *testing.T, h *house) {
 	s, now := h.store, h.now()
@@ -159,9 +185,9 @@ func testForgetCredentials(t *testing.T, h *house) {
 		prefix + "past": past, prefix + "revoked": future, prefix + "for ever": {}, prefix + "later": future,
 		"web": past, "web_": past, "web_\xfe": past, "xeb": past, "key": past, // neighbours
 	} {
-		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}))
+		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}, store.Beside{}))
 	}
-	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"revoked", prefix+"revoked"))
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"revoked", prefix+"revoked", store.Beside{}))
 	forget := func(before time.Time, limit, want int) {
 		t.Helper()
 		got, err := s.ForgetCredentials(h.ctx(), prefix, before, limit)
@@ -183,9 +209,9 @@ func testForgetCredentials(t *testing.T, h *house) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever"))
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever", store.Beside{}))
 	forget(future.Add(time.Minute), 1, 1) // no more than was asked for
 	forget(future.Add(time.Minute), 1, 1)
 	forget(future.Add(time.Minute), 1, 0)
-	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}})) // as if it had never been
+	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Beside{})) // as if it had never been
 }

@@ -44,6 +44,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"I8_StandingIsOfOneAccount", testI8Standing},
 		{"Waits_AreCountedByKindInAllAccounts", testWaits},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
+		{"Credentials_AreInTheLogThatTheyAreMadeAndEnded", testCredentialsInTheLog},
 		{"Credentials_ThoseThatAreOverAreForgotten", testForgetCredentials},
 
 		{"Papers_AreMadeAndChangedByRevision", testPapers},

@@ -3,7 +3,7 @@ import type { Outcome } from "./types.js";
 import { mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
 
 /**
- * Something that happened to a run; its id counts the events of the run. Its type is created, asked, decided, expired, withdrawn, effect_begun,
+ * Something that happened to a run; its id is what `after` takes. Its type is created, asked, decided, expired, withdrawn, effect_begun,
  * effect_ended, waiting, parked, completed, failed, cancelled or superseded.
  */
 export type HappenedEvent = components["schemas"]["Event"];
@@ -33,13 +33,13 @@ export function happened(event: RunEvent): event is HappenedEvent {
 }
 
 export interface EventsOptions extends CallOptions {
-  /** The id of the last event that was seen; 0, which is the default, is before the first. */
-  after?: number;
+  /** The id of the last event that was seen; before the first if not said. Behind an event of another run, which had the state key before, comes all of this one. */
+  after?: string;
 }
 
 /** Follows a run until it is over. If the connection is lost it connects again, and goes on behind the last event that it has handed out. */
 export async function* follow(transport: Transport, stateKey: string, options: EventsOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
-  const place = new Place(options.after ?? 0);
+  let after = options.after ?? "";
   for (let lost = 1; ; lost++) {
     let why: unknown;
     const control = new AbortController(); // ends the connection when whoever reads has enough
@@ -47,13 +47,16 @@ export async function* follow(transport: Transport, stateKey: string, options: E
     options.signal?.addEventListener("abort", stop, { once: true });
     try {
       options.signal?.throwIfAborted();
-      const headers = { Accept: "text/event-stream", "Last-Event-ID": String(place.after) };
+      const headers: Record<string, string> = { Accept: "text/event-stream" };
+      if (after !== "") {
+        headers["Last-Event-ID"] = after;
+      }
       const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
       lost = 0; // the server is there: that a connection breaks while nothing happens is no reason to give up
       for await (const message of messages(response)) {
         const event = read(message);
-        if (!place.pass(event)) {
-          continue;
+        if (happened(event)) {
+          after = event.id;
         }
         yield event;
         if (isOutcome(event) && isOver(event.outcome)) {
@@ -70,38 +73,6 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       control.abort();
     }
     await pause(Math.max(lost, 1), why, options.signal);
-  }
-}
-
-/** The events behind which a run rests: the outcome comes next. */
-const resting = new Set(["waiting", "completed", "failed", "cancelled", "superseded"]);
-
-/** How far somebody has read. */
-class Place {
-  /** What to send as Last-Event-ID. It stays before an event whose outcome has not come: a connection may be lost between the two. */
-  after: number;
-  #seen: number;
-
-  constructor(after: number) {
-    this.after = after;
-    this.#seen = after;
-  }
-
-  /** Takes note of an event. One that was seen before does not pass. */
-  pass(event: RunEvent): boolean {
-    if (isOutcome(event)) {
-      this.after = this.#seen;
-      return true;
-    }
-    if (!happened(event)) {
-      return true;
-    }
-    if (event.id <= this.#seen) {
-      return false;
-    }
-    this.after = resting.has(event.type) ? this.#seen : event.id;
-    this.#seen = event.id;
-    return true;
   }
 }
 

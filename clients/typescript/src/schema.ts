@@ -603,7 +603,7 @@ export interface paths {
         };
         /**
          * What happens to a run, as it happens (server-sent events)
-         * @description Each event of the run has its number as id; Last-Event-ID goes on behind it. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID.
+         * @description Last-Event-ID goes on behind an event of the run; behind one of another run, which had the same state key before, comes all of this one. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID.
          */
         get: operations["run-events"];
         put?: never;
@@ -800,11 +800,8 @@ export interface components {
         Event: {
             /** Format: date-time */
             createdAt: string;
-            /**
-             * Format: int64
-             * @description Counts the events of the run.
-             */
-            id: number;
+            /** @description Names the event among those of all runs: what Last-Event-ID takes. */
+            id: string;
             /** @description The request that it is about. */
             request?: string;
             type: string;

@@ -1,0 +1,54 @@
+package executor_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// A server whose key file was taken away, or given to another user, said nothing: it sealed with a key that others had forgotten by then, or did not
+// come up again after its next restart.
+func TestKeys_AFileThatCannotBeReadAgainIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "key")
+		if err := box.MakeFile(path); err != nil {
+			t.Fatal(err)
+		}
+		file, err := box.OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		e := executorOf(t, memory.NewRuns(nil), spy(t), func(c *executor.Config) {
+			c.Box, c.Poll, c.Log = file, time.Second, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		e.Start()
+		said := func(what string, unread bool) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if text := log.String(); (text != "") != (what != "") || !strings.Contains(text, what) || strings.Count(text, "\n") > 1 || e.Stats().KeysUnread != unread {
+				t.Errorf("want %q and %v, got %v and %q", what, unread, e.Stats().KeysUnread, text)
+			}
+			log.Reset()
+		}
+		said("", false)
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		said("the key file cannot be read again", true)
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
+		said("the key file can be read again", false)
+	})
+}

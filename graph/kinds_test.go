@@ -1,0 +1,135 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+// The answer of a kind in two versions of a program. In the first a no is Approved false; in the second it is a word.
+type (
+	earlierVerdict struct{ Approved bool }
+	laterVerdict   struct{ Word verdictWord }
+	// laterNote has what the earlier verdict has, and something that may be missing.
+	laterNote struct {
+		Approved bool
+		Note     string `json:",omitempty"`
+	}
+	verdictWord string
+)
+
+func (verdictWord) Choices() []string { return []string{"ship", "reject"} }
+
+// The names are of one length: newProgram puts one in the place of another.
+var (
+	earlierKind = fermata.NewKind[string, earlierVerdict]("test-verdict-0")
+	laterKind   = fermata.NewKind[string, laterVerdict]("test-verdict-1")
+	noteKind    = fermata.NewKind[string, laterNote]("test-verdict-2")
+)
+
+// twoQuestions asks for a verdict and for one thing more, and keeps what proceeds makes of the verdict.
+func twoQuestions[A any](kind *fermata.Kind[string, A], proceeds func(A) bool) *graph.Graph[notes] {
+	g := graph.New[notes]("two-questions")
+	g.Node("asks", func(ctx context.Context, s notes) (notes, error) {
+		verdict, noVerdict := kind.Ask(ctx, "deploy?")
+		_, unsure := question.Ask(ctx, "sure?")
+		if err := errors.Join(noVerdict, unsure); err != nil {
+			return s, err
+		}
+		s.A = "stopped"
+		if proceeds(verdict) {
+			s.A = "deployed"
+		}
+		return s, nil
+	})
+	g.Edge(graph.Start, "asks")
+	g.Edge("asks", graph.End)
+	return g
+}
+
+func earlier() *graph.Graph[notes] {
+	return twoQuestions(earlierKind, func(v earlierVerdict) bool { return v.Approved })
+}
+
+func later() *graph.Graph[notes] {
+	return twoQuestions(laterKind, func(v laterVerdict) bool { return v.Word != "reject" })
+}
+
+// newProgram goes on with the run in a program in which the earlier kind is another one.
+func (h *harness[S]) newProgram(g *graph.Graph[S], kind string) {
+	h.t.Helper()
+	saved, err := h.st.Load(h.t.Context(), storeKey(h.run))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	parts := make(map[string][]byte)
+	for name, data := range saved.Parts {
+		parts[name] = []byte(strings.ReplaceAll(string(data), earlierKind.Name(), kind))
+	}
+	h.flow, h.st = compile(h.t, g), memory.New()
+	if _, err := h.st.Save(h.t.Context(), storeKey(h.run), 0, put(parts)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// A no that was given before a deploy was read as the zero value of the new answer, and that was a yes.
+func TestI13_AnAnswerThatWasGivenInAnEarlierFormIsAskedForAgain(t *testing.T) {
+	h := newHarness(t, earlier())
+	_, err := h.start(notes{})
+	_, err = h.answer(h.waits(err), "deploy?", earlierVerdict{Approved: false})
+	open := h.waits(err)
+	h.newProgram(later(), laterKind.Name())
+
+	_, err = h.answer(open, "sure?", "yes")
+
+	reopened := h.waits(err)
+	if len(reopened) != 1 || reopened[0].Kind != laterKind.Name() {
+		t.Fatalf("waits for %v, want the verdict once more", infos(reopened))
+	}
+	bad, ok := errors.AsType[*fermata.AnswerError](err)
+	if !ok || bad.ID != reopened[0].ID || !strings.Contains(bad.Error(), "a form that this program does not have") {
+		t.Errorf("whoever answered is told %v", bad)
+	}
+	if out, err := h.answer(reopened, "deploy?", laterVerdict{"reject"}); err != nil || out.A != "stopped" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+func TestI13_AnAnswerThatWasSavedAndNotUsedInAnEarlierProgramIsAskedForAgain(t *testing.T) {
+	h := newHarness(t, earlier())
+	_, err := h.start(notes{})
+	id := find(t, h.waits(err), "deploy?").ID
+	faulty := storetest.NewFaulty(h.st)
+	faulty.CrashSave(2, storetest.Before) // the first save has the answer
+	_, err = h.flow.Resume(t.Context(), h.run, graph.WithStore(faulty), graph.Answer(id, earlierVerdict{Approved: false}))
+	if err == nil {
+		t.Fatal("the process did not die")
+	}
+	h.newProgram(later(), laterKind.Name())
+
+	_, err = h.resume(graph.TakeOver())
+
+	if got := infos(h.waits(err)); len(got) != 2 {
+		t.Errorf("waits for %v, want both", got)
+	}
+}
+
+func TestResume_AnAnswerThatStillFitsAChangedKindIsNotAskedForAgain(t *testing.T) {
+	h := newHarness(t, earlier())
+	_, err := h.start(notes{})
+	_, err = h.answer(h.waits(err), "deploy?", earlierVerdict{Approved: true})
+	open := h.waits(err)
+	h.newProgram(twoQuestions(noteKind, func(n laterNote) bool { return n.Approved }), noteKind.Name())
+
+	out, err := h.answer(open, "sure?", "yes")
+
+	if err != nil || out.A != "deployed" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

@@ -1,0 +1,43 @@
+package yamlfile_test
+
+import (
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/yamlfile"
+)
+
+type paper struct {
+	Title string              `yaml:"title"`
+	Lists map[string][]string `yaml:"lists"`
+	Parts []struct {
+		Name  string `yaml:"name"`
+		Count int    `yaml:"count"`
+	} `yaml:"parts"`
+}
+
+func TestDecode_SaysWhatIsWrongWithoutGo(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"good":              {"title: a\nlists: {a: [b]}\nparts: [{name: x, count: 2}]\n", ""},
+		"nothing":           {"", "the file is empty"},
+		"a comment":         {"# later\n", "the file is empty"},
+		"an unknown key":    {"title: a\ntilte: b\n", `line 2: there is no key "tilte" here`},
+		"one further down":  {"parts:\n- {nam: x}\n", `line 2: there is no key "nam" here`},
+		"a key twice":       {"lists: {a: [], a: []}\n", `line 1: "a" is said twice, first in line 1`},
+		"no list":           {"lists:\n  a: b\n", `line 2: a list is expected here, not "b"`},
+		"keys for a list":   {"parts: {a: b}\n", "line 1: a list is expected here, not keys with values"},
+		"a list for a text": {"title: [a]\n", "line 1: a list cannot stand here"},
+		"a list of all":     {"- a\n", "line 1: a list cannot stand here"},
+		"no number":         {"parts: [{count: many}]\n", `line 1: "many" cannot stand here`},
+		"all of it":         {"parts: 3\ntilte: b\n", "line 1: a list is expected here, not \"3\"\nline 2: there is no key \"tilte\" here"},
+		"no YAML":           {"a: [\n", "line 1: did not find expected node content"},
+		"two documents":     {"title: a\n---\ntitle: b\n", "the file has more than one document"},
+	} {
+		got := ""
+		if err := yamlfile.Decode([]byte(c.text), new(paper)); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // capture is a transport that keeps the request and answers nothing.
@@ -26,7 +28,7 @@ func sent(t *testing.T, config Config) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Generate(t.Context(), ask("Hello")); err == nil || transport.request == nil {
+	if _, err := m.Generate(t.Context(), modeltest.Ask("Hello")); err == nil || transport.request == nil {
 		t.Fatalf("no request was made: %v", err)
 	}
 	return transport.request
@@ -115,8 +117,8 @@ func TestNew_ConfigIsCopied(t *testing.T) {
 	temperature, thinking := 0.5, map[string]any{"type": "adaptive"}
 	m := s.model(func(c *Config) { c.Temperature, c.Extra = &temperature, map[string]any{"thinking": thinking} })
 	temperature, thinking["type"] = 2, "disabled"
-	mustGenerate(t, m, ask("Hello"))
-	if got := s.requests()[0]; *got.Temperature != 0.5 || got.Thinking.Type != "adaptive" {
+	modeltest.MustGenerate(t, m, modeltest.Ask("Hello"))
+	if got := s.Requests()[0]; *got.Temperature != 0.5 || got.Thinking.Type != "adaptive" {
 		t.Errorf("sent %v, %q", *got.Temperature, got.Thinking.Type)
 	}
 }

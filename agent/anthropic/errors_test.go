@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // both asks both ways, since nothing but the pieces may depend on it.
@@ -24,7 +25,7 @@ func get(ctx context.Context, m *Model, streaming bool, request *agent.Request) 
 	if !streaming {
 		return m.Generate(ctx, request)
 	}
-	_, response, err := collect(m.Stream(ctx, request))
+	_, response, err := modeltest.Collect(m.Stream(ctx, request))
 	return response, err
 }
 
@@ -39,22 +40,8 @@ func mustAsk(t *testing.T, m *Model, streaming bool, request *agent.Request) *ag
 
 // hello returns the error of a simple request.
 func hello(ctx context.Context, m *Model, streaming bool) error {
-	_, err := get(ctx, m, streaming, ask("Hello"))
+	_, err := get(ctx, m, streaming, modeltest.Ask("Hello"))
 	return err
-}
-
-func wantFailure(t *testing.T, err error, status int, temporary bool, says string) {
-	t.Helper()
-	failure, ok := errors.AsType[*agent.ModelError](err)
-	if !ok {
-		t.Fatalf("got %v; want a ModelError", err)
-	}
-	if failure.Model != "claude-test" || failure.Status != status || failure.Temporary != temporary {
-		t.Errorf("got %+v; want status %d, temporary %v", failure, status, temporary)
-	}
-	if !strings.Contains(err.Error(), says) {
-		t.Errorf("%q does not say %q", err, says)
-	}
 }
 
 func TestError_StatusAndWordsOfTheService(t *testing.T) {
@@ -148,7 +135,7 @@ func TestRetry_AfterRateLimitAndOverload(t *testing.T) {
 		if err := hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = nil }), streaming); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(s.requests()); n != 3 {
+		if n := len(s.Requests()); n != 3 {
 			t.Errorf("%d requests; want 3: two retries are the default", n)
 		}
 	})
@@ -161,7 +148,7 @@ func TestRetry_NoMoreThanConfigured(t *testing.T) {
 			s := serve(t, limit, limit)
 			err := hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = &retries }), streaming)
 			wantFailure(t, err, 429, true, "Slow down.")
-			if n := len(s.requests()); n != retries+1 {
+			if n := len(s.Requests()); n != retries+1 {
 				t.Errorf("%d requests; want %d", n, retries+1)
 			}
 		})
@@ -212,35 +199,20 @@ func TestError_NeverHoldsTheKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, streaming bool) {
-				wantNoKey(t, hello(t.Context(), serve(t, reply).model(), streaming))
+				modeltest.WantNoKey(t, hello(t.Context(), serve(t, reply).model(), streaming), key)
 			})
 		})
 	}
 	t.Run("in an error of the transport", func(t *testing.T) {
 		both(t, func(t *testing.T, streaming bool) {
 			m := serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} })
-			wantNoKey(t, hello(t.Context(), m, streaming))
+			modeltest.WantNoKey(t, hello(t.Context(), m, streaming), key)
 		})
 	})
 	t.Run("of a wrong key", func(t *testing.T) {
 		err := hello(t.Context(), serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }), false)
 		wantFailure(t, err, 401, false, "invalid x-api-key: [API key]")
 	})
-}
-
-// wantNoKey looks at every error in the chain, in every form that a log may give it.
-func wantNoKey(t *testing.T, err error) {
-	t.Helper()
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		for _, form := range []string{"%v", "%+v", "%#v"} {
-			if text := fmt.Sprintf(form, err); strings.Contains(text, key) {
-				t.Errorf("%T as %s holds the key: %s", err, form, text)
-			}
-		}
-	}
 }
 
 // telltale is a transport that puts the request's headers into its errors.
@@ -260,4 +232,9 @@ func TestRedirect_ToAnotherHost_IsNotFollowed(t *testing.T) {
 		s := serve(t, send(307, http.Header{"Location": {elsewhere.URL}}, ""))
 		wantFailure(t, hello(t.Context(), s.model(), streaming), 307, false, "redirects")
 	})
+}
+
+func wantFailure(t *testing.T, err error, status int, temporary bool, says string) {
+	t.Helper()
+	modeltest.WantFailure(t, err, agent.ModelError{Model: "claude-test", Status: status, Temporary: temporary}, says)
 }

@@ -9,26 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 	"github.com/fermata-go/fermata/internal/golden"
 )
-
-func ask(text string) *agent.Request {
-	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
-}
 
 var weather = agent.ToolSpec{
 	Name:        "weather",
 	Description: "The weather in a city.",
 	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
-}
-
-func mustGenerate(t *testing.T, m *Model, request *agent.Request) *agent.Response {
-	t.Helper()
-	response, err := m.Generate(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response
 }
 
 func wantResponse(t *testing.T, got, want *agent.Response) {
@@ -41,13 +29,13 @@ func wantResponse(t *testing.T, got, want *agent.Response) {
 func TestGenerate_PlainAnswer(t *testing.T) {
 	s := serve(t, answer(`[{"type":"text","text":"Grüße aus "},{"type":"text","text":"東京 🙂"}]`, "end_turn",
 		`{"input_tokens":20,"cache_creation_input_tokens":30,"cache_read_input_tokens":100,"output_tokens":9,"service_tier":"standard"}`))
-	wantResponse(t, mustGenerate(t, s.model(), ask("Hello")), &agent.Response{
+	wantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
 		Message: agent.Assistant("Grüße aus 東京 🙂"),
 		Usage:   agent.Usage{InputTokens: 150, OutputTokens: 9, CachedTokens: 100},
 		Model:   "claude-test-20260901",
 		Finish:  agent.FinishStop,
 	})
-	if got := *s.requests()[0].MaxTokens; got != 8192 {
+	if got := *s.Requests()[0].MaxTokens; got != 8192 {
 		t.Errorf("limit is %d; want 8192", got)
 	}
 }
@@ -56,9 +44,9 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 	s := serve(t, answer(`[{"type":"text","text":"Looking."},
 		{"type":"tool_use","id":"toolu_a","name":"weather","input":{"why":"asked","city":"Rome"}},
 		{"type":"tool_use","id":"toolu_b","name":"clock","input":{}}]`, "tool_use", someUsage))
-	request := ask("Rome?")
+	request := modeltest.Ask("Rome?")
 	request.Tools = []agent.ToolSpec{weather, {Name: "clock"}}
-	wantResponse(t, mustGenerate(t, s.model(), request), &agent.Response{
+	wantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
 		Message: agent.Assistant("Looking.",
 			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"why":"asked","city":"Rome"}`},
 			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
@@ -79,7 +67,7 @@ func TestGenerate_ReasonsToStop(t *testing.T) {
 		"model_context_window_exceeded": agent.FinishLength,
 	} {
 		s := serve(t, answer(`[]`, reason, someUsage))
-		if got := mustGenerate(t, s.model(), ask("A story")).Finish; got != want {
+		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).Finish; got != want {
 			t.Errorf("finish for %s is %q; want %q", reason, got, want)
 		}
 	}
@@ -87,11 +75,11 @@ func TestGenerate_ReasonsToStop(t *testing.T) {
 
 func TestGenerate_MustCall_NamesTheTool(t *testing.T) {
 	s := serve(t, answer(`[{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}]`, "tool_use", someUsage))
-	request := ask("Rome?")
+	request := modeltest.Ask("Rome?")
 	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
 	request.MustCall = "weather"
-	mustGenerate(t, s.model(), request)
-	if got, want := *s.requests()[0].ToolChoice, (wireChoice{"tool", "weather"}); got != want {
+	modeltest.MustGenerate(t, s.model(), request)
+	if got, want := *s.Requests()[0].ToolChoice, (wireChoice{"tool", "weather"}); got != want {
 		t.Errorf("tool choice is %v; want %v", got, want)
 	}
 }
@@ -133,14 +121,14 @@ func wholeConversation() *agent.Request {
 
 func TestGenerate_ConversationOnTheWire(t *testing.T) {
 	s := serve(t, say("Sun in Rome."))
-	mustGenerate(t, s.model(func(c *Config) {
+	modeltest.MustGenerate(t, s.model(func(c *Config) {
 		c.MaxTokens = 500
 		c.Temperature = new(0.0)
 		c.Extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral"}}
 		c.Betas = []string{"one-2026-01-01", "two-2026-02-02"}
 	}), wholeConversation())
-	golden.CompareJSON(t, "testdata/request.json", s.lastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
-	if got, want := s.requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
+	if got, want := s.Requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
 		t.Errorf("betas are %q; want %q", got, want)
 	}
 }
@@ -155,8 +143,8 @@ func TestGenerate_WhatWasSentOnceIsSentAgainTheSame(t *testing.T) {
 			continue // nobody asks in the middle of a turn
 		}
 		s := serve(t, say("Yes."))
-		mustGenerate(t, s.model(), &agent.Request{Messages: whole.Messages[:n]})
-		now := s.requests()[0].Messages
+		modeltest.MustGenerate(t, s.model(), &agent.Request{Messages: whole.Messages[:n]})
+		now := s.Requests()[0].Messages
 		// The last turn is the user's, to whom it is open to go on.
 		for i, message := range before[:max(0, len(before)-1)] {
 			if diff := cmp.Diff(message, now[i]); diff != "" {
@@ -169,8 +157,8 @@ func TestGenerate_WhatWasSentOnceIsSentAgainTheSame(t *testing.T) {
 
 func TestGenerate_NothingButASystemPrompt(t *testing.T) {
 	s := serve(t, say("Good morning!"))
-	mustGenerate(t, s.model(), &agent.Request{Messages: []agent.Message{agent.System("Greet the visitor.")}})
-	if got := s.requests()[0].Messages; len(got) != 1 || got[0].Content[0].Text != filler {
+	modeltest.MustGenerate(t, s.model(), &agent.Request{Messages: []agent.Message{agent.System("Greet the visitor.")}})
+	if got := s.Requests()[0].Messages; len(got) != 1 || got[0].Content[0].Text != filler {
 		t.Errorf("sent %+v", got)
 	}
 }
@@ -179,8 +167,8 @@ func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
 	s := serve(t)
 	for name, request := range map[string]*agent.Request{
 		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
-		"bad schema":   {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
-		"no schema":    {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`{`)}}},
+		"bad schema":   {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
+		"no schema":    {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`{`)}}},
 	} {
 		if _, err := s.model().Generate(t.Context(), request); err == nil {
 			t.Errorf("%s: no error", name)
@@ -197,12 +185,12 @@ func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
 func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	high := func(c *Config) { c.MaxTokens = 64000 }
 	s := serve(t, stream(streamed("A long story")...))
-	response := mustGenerate(t, s.model(high), ask("A story"))
-	if !s.requests()[0].Stream || response.Message.Text != "A long story" || response.Finish != agent.FinishStop {
+	response := modeltest.MustGenerate(t, s.model(high), modeltest.Ask("A story"))
+	if !s.Requests()[0].Stream || response.Message.Text != "A long story" || response.Finish != agent.FinishStop {
 		t.Errorf("got %+v", response)
 	}
 	broken := serve(t, stream(start()))
-	if response, err := broken.model(high).Generate(t.Context(), ask("A story")); err == nil || response != nil {
+	if response, err := broken.model(high).Generate(t.Context(), modeltest.Ask("A story")); err == nil || response != nil {
 		t.Errorf("broken off: got %v, %v", response, err)
 	}
 }
@@ -219,13 +207,13 @@ func TestModel_ManyAtOnce(t *testing.T) {
 	for i := range askers {
 		text := fmt.Sprint("question ", i)
 		wg.Go(func() {
-			response, err := m.Generate(t.Context(), ask(text))
+			response, err := m.Generate(t.Context(), modeltest.Ask(text))
 			if err != nil || response.Message.Text != echo(text) {
 				t.Errorf("Generate(%s): %v, %v", text, response, err)
 			}
 		})
 		wg.Go(func() {
-			_, response, err := collect(m.Stream(t.Context(), ask(text)))
+			_, response, err := modeltest.Collect(m.Stream(t.Context(), modeltest.Ask(text)))
 			if err != nil || response.Message.Text != echo(text) {
 				t.Errorf("Stream(%s): %v, %v", text, response, err)
 			}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // The rules of the Messages API, as far as this package can break them. The words of the refusals are Anthropic's.
@@ -74,7 +76,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 	w.Header().Set("Request-Id", "req_7")
 	w.Header().Set("Retry-After", "0") // tests do not wait
 	w.WriteHeader(r.status)
-	fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_7"}`, r.kind, quote(r.message))
+	fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_7"}`, r.kind, modeltest.Quote(r.message))
 }
 
 func invalid(format string, args ...any) *refusal {

@@ -1,37 +1,38 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"sync"
 	"testing"
+
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // key is what the service takes. No error may ever hold it.
 const key = "sk-ant-test-4f9c1d7e2b8a6035"
 
-// service stands in for Anthropic on this machine. What Anthropic refuses, it refuses in the same words; what is left gets
-// the next of its replies.
+// service stands in for Anthropic on this machine. What Anthropic refuses, it refuses in the same words.
 type service struct {
-	*httptest.Server
-	t        *testing.T
-	mu       sync.Mutex
-	replies  []reply
-	accepted []wireRequest
-	bodies   []string
+	*modeltest.Service[wireRequest]
+	t *testing.T
 }
 
-type reply func(w http.ResponseWriter, r *http.Request, asked wireRequest)
+type reply = modeltest.Reply[wireRequest]
 
 func serve(t *testing.T, replies ...reply) *service {
 	t.Helper()
-	s := &service{t: t, replies: replies}
-	s.Server = httptest.NewServer(s)
-	t.Cleanup(s.Close)
-	return s
+	return &service{modeltest.Serve(t, func(r *http.Request, body []byte) (wireRequest, modeltest.Refusal) {
+		asked, no := examine(r, body)
+		if no != nil {
+			return asked, no.write
+		}
+		return asked, nil
+	}, replies...), t}
+}
+
+// send is an answer with this status, these headers and this body.
+func send(status int, header http.Header, body string) reply {
+	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Send(w, status, header, body) }
 }
 
 // model is one that asks the service, without retries unless a change says otherwise.
@@ -48,45 +49,6 @@ func (s *service) model(changes ...func(*Config)) *Model {
 	return m
 }
 
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	asked, no := examine(r, body)
-	if no != nil {
-		no.write(w)
-		return
-	}
-	s.mu.Lock()
-	s.accepted = append(s.accepted, asked)
-	s.bodies = append(s.bodies, string(body))
-	var next reply
-	if len(s.replies) > 0 {
-		next, s.replies = s.replies[0], s.replies[1:]
-	}
-	s.mu.Unlock()
-	if next == nil {
-		s.t.Errorf("the service was asked once more than expected: %s", body)
-		w.WriteHeader(http.StatusNotImplemented)
-		return
-	}
-	next(w, r, asked)
-}
-
-// requests are those that the service had nothing against.
-func (s *service) requests() []wireRequest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.accepted
-}
-
-func (s *service) lastBody() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bodies[len(s.bodies)-1]
-}
-
 // answer is a whole message with this content.
 func answer(content, reason, usage string) reply {
 	return send(200, nil, fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-test-20260901","content":%s,
@@ -95,22 +57,10 @@ func answer(content, reason, usage string) reply {
 
 // say is a plain answer.
 func say(text string) reply {
-	return answer(fmt.Sprintf(`[{"type":"text","text":%s}]`, quote(text)), "end_turn", someUsage)
+	return answer(fmt.Sprintf(`[{"type":"text","text":%s}]`, modeltest.Quote(text)), "end_turn", someUsage)
 }
 
 const someUsage = `{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}`
-
-// send is an answer with this status, these headers and this body.
-func send(status int, header http.Header, body string) reply {
-	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-		w.Header().Set("Content-Type", "application/json")
-		for name, values := range header {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(status)
-		io.WriteString(w, body)
-	}
-}
 
 // refuse is an error in Anthropic's form.
 func refuse(status int, kind, message string) reply {
@@ -124,7 +74,7 @@ type event struct{ name, data string }
 
 // stream is an answer in events. It is sent a few bytes at a time, so that every line and many a letter arrives in parts.
 func stream(all ...event) reply {
-	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, frame(all...)) }
+	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, frame(all...)) }
 }
 
 // frame makes server-sent events of them, with the pings and comments that may come at any time.
@@ -134,16 +84,6 @@ func frame(all ...event) string {
 		text += "event: " + one.name + "\ndata: " + one.data + "\n\n" + "event: ping\ndata: {\"type\": \"ping\"}\n\n"
 	}
 	return text
-}
-
-func dribble(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	for len(text) > 0 {
-		n := min(7, len(text))
-		io.WriteString(w, text[:n])
-		w.(http.Flusher).Flush()
-		text = text[n:]
-	}
 }
 
 // start is the event that every stream begins with.
@@ -158,7 +98,7 @@ func begin(index int, block string) event {
 }
 
 func delta(index int, kind, field, text string) event {
-	return event{"content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":%q,%q:%s}}`, index, kind, field, quote(text))}
+	return event{"content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":%q,%q:%s}}`, index, kind, field, modeltest.Quote(text))}
 }
 
 func end(index int) event {
@@ -204,12 +144,4 @@ func join(parts ...[]event) (all []event) {
 		all = append(all, part...)
 	}
 	return all
-}
-
-func quote(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return string(quoted)
 }

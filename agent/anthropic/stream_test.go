@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,24 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
-
-// collect returns the texts of a stream and what it ended with.
-func collect(stream iter.Seq2[*agent.Piece, error]) (texts []string, response *agent.Response, err error) {
-	for piece, err := range stream {
-		if err != nil {
-			return texts, response, err
-		}
-		if response != nil {
-			return texts, response, errors.New("a piece came after the response")
-		}
-		if piece.Text != "" {
-			texts = append(texts, piece.Text)
-		}
-		response = piece.Response
-	}
-	return texts, response, nil
-}
 
 // echoing answers with what the last message says, whole or streamed as it is asked to.
 func echoing(echo func(string) string) reply {
@@ -55,7 +38,7 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		end(2),
 	}
 	s := serve(t, stream(join([]event{start()}, textBlock(0, "Zwei Stä", "dte: 東京 🙂"), between, textBlock(3, " gleich"), stop("tool_use"))...))
-	texts, response, err := collect(s.model().Stream(t.Context(), ask("Zürich und 東京?")))
+	texts, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Zürich und 東京?")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +60,7 @@ func TestStream_UsageAtTheEndReplacesThatOfTheBeginning(t *testing.T) {
 		event{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":` +
 			`{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":200,"output_tokens":7}}`},
 		event{"message_stop", `{"type":"message_stop"}`}))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +72,7 @@ func TestStream_UsageAtTheEndReplacesThatOfTheBeginning(t *testing.T) {
 // An agent that took the call for one without arguments would make it.
 func TestStream_CallCutOffByTheLimit_KeepsWhatWasWritten(t *testing.T) {
 	s := serve(t, stream(join([]event{start()}, callBlock(0, "toolu_a", "delete", `{"path":"/tm`), stop("max_tokens"))...))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Clean up")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Clean up")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +91,7 @@ func TestStream_UnknownEventsAndBlocks_AreLeftOut(t *testing.T) {
 		begin(1, `{"type":"tool_use","id":"toolu_a","name":"weather","input":{"city":"Rome"}}`),
 		end(1),
 	}, textBlock(2, "Hi"), stop("end_turn"))...))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +106,12 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 	unstopped := frame(join([]event{start()}, textBlock(0, "The answer is 42."), stop("end_turn")[:1])...)
 	cut := func(text string) reply {
 		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			dribble(w, text)
+			modeltest.Dribble(w, text)
 			panic(http.ErrAbortHandler)
 		}
 	}
 	ended := func(text string) reply {
-		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, text) }
+		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, text) }
 	}
 	for name, broken := range map[string]reply{
 		"connection cut":                    cut(half),
@@ -139,7 +122,7 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 		"empty":                             ended(""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, response, err := collect(serve(t, broken).model().Stream(t.Context(), ask("6 × 7?")))
+			_, response, err := modeltest.Collect(serve(t, broken).model().Stream(t.Context(), modeltest.Ask("6 × 7?")))
 			wantFailure(t, err, 0, true, "unexpected EOF")
 			if response != nil || !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("got %v, %v", response, err)
@@ -165,7 +148,7 @@ func TestStream_ErrorInside_HasTheStatusOfItsKind(t *testing.T) {
 		t.Run(test.kind, func(t *testing.T) {
 			data := fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":"Sorry"}}`, test.kind)
 			s := serve(t, stream(join([]event{start()}, textBlock(0, "Well"), []event{{"error", data}})...))
-			texts, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+			texts, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 			wantFailure(t, err, test.status, test.temporary, "Sorry ("+test.kind+")")
 			if response != nil || len(texts) != 1 {
 				t.Errorf("got %q, %v", texts, response)
@@ -180,7 +163,7 @@ func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
 		"delta without a block": delta(5, "text_delta", "text", "?"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, response, err := collect(serve(t, stream(join([]event{start(), bad}, stop("end_turn"))...)).model().Stream(t.Context(), ask("Hello")))
+			_, response, err := modeltest.Collect(serve(t, stream(join([]event{start(), bad}, stop("end_turn"))...)).model().Stream(t.Context(), modeltest.Ask("Hello")))
 			wantFailure(t, err, 0, false, "")
 			if response != nil {
 				t.Errorf("got %v", response)
@@ -192,7 +175,7 @@ func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
 // hold sends a text, and then nothing until the client is gone.
 func hold(gone chan<- struct{}) reply {
 	return func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-		dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
+		modeltest.Dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
 		<-r.Context().Done()
 		close(gone)
 	}
@@ -204,7 +187,7 @@ func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for piece, err := range m.Stream(ctx, ask("Hello")) {
+	for piece, err := range m.Stream(ctx, modeltest.Ask("Hello")) {
 		if last = err; err == nil && piece.Text == "Well" {
 			cancel()
 		}
@@ -218,7 +201,7 @@ func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
 func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
 	gone := make(chan struct{})
 	m := serve(t, hold(gone)).model()
-	for _, err := range m.Stream(t.Context(), ask("Hello")) {
+	for _, err := range m.Stream(t.Context(), modeltest.Ask("Hello")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,11 +213,11 @@ func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
 func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-		dribble(w, frame(streamed("Done")...))
+		modeltest.Dribble(w, frame(streamed("Done")...))
 		<-r.Context().Done()
 		close(gone)
 	})
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil || !strings.HasPrefix(response.Message.Text, "Done") {
 		t.Errorf("got %v, %v", response, err)
 	}
@@ -243,12 +226,12 @@ func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 
 func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
 	s := serve(t, stream(streamed("one")...), stream(streamed("two")...))
-	answers := s.model().Stream(t.Context(), ask("Hello"))
-	if n := len(s.requests()); n != 0 {
+	answers := s.model().Stream(t.Context(), modeltest.Ask("Hello"))
+	if n := len(s.Requests()); n != 0 {
 		t.Fatalf("%d requests before the loop", n)
 	}
 	for _, want := range []string{"one", "two"} {
-		if _, response, err := collect(answers); err != nil || response.Message.Text != want {
+		if _, response, err := modeltest.Collect(answers); err != nil || response.Message.Text != want {
 			t.Errorf("got %v, %v; want %s", response, err, want)
 		}
 	}

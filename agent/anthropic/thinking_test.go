@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
@@ -67,7 +68,7 @@ func wantThoughtful(t *testing.T, got []wireBlock, want ...string) {
 
 // followUp is the request after an answer's calls were made.
 func followUp(answer agent.Message) *agent.Request {
-	request := ask("Rome?")
+	request := modeltest.Ask("Rome?")
 	request.Messages = append(request.Messages, answer)
 	for _, call := range answer.ToolCalls {
 		request.Messages = append(request.Messages, agent.Result(call, "fine"))
@@ -83,7 +84,7 @@ func TestThinking_ComesBackAsItWas(t *testing.T) {
 		}
 		s := serve(t, first, say("Sunny."))
 		m := s.model(manual)
-		response := mustAsk(t, m, streaming, ask("Rome?"))
+		response := mustAsk(t, m, streaming, modeltest.Ask("Rome?"))
 		if got := response.Message.Text; got != "Ich sehe nach: ä" {
 			t.Errorf("text is %q; thinking is none of it", got)
 		}
@@ -92,8 +93,8 @@ func TestThinking_ComesBackAsItWas(t *testing.T) {
 		}
 		golden.CompareJSON(t, "testdata/opaque.json", response.Message.Opaque, "\t")
 
-		mustGenerate(t, m, followUp(stored(t, response.Message)))
-		wantThoughtful(t, s.requests()[1].Messages[1].Content, thoughtful...)
+		modeltest.MustGenerate(t, m, followUp(stored(t, response.Message)))
+		wantThoughtful(t, s.Requests()[1].Messages[1].Content, thoughtful...)
 	})
 }
 
@@ -126,8 +127,8 @@ func thoughtfulMessage(t *testing.T) agent.Message {
 
 func TestThinking_OfTheFirstVersionIsUnderstood(t *testing.T) {
 	s := serve(t, say("Sunny."))
-	mustGenerate(t, s.model(manual), followUp(thoughtfulMessage(t)))
-	wantThoughtful(t, s.requests()[0].Messages[1].Content, thoughtful...)
+	modeltest.MustGenerate(t, s.model(manual), followUp(thoughtfulMessage(t)))
+	wantThoughtful(t, s.Requests()[0].Messages[1].Content, thoughtful...)
 }
 
 // Filters may change what an agent said, and agents give calls ids of their own.
@@ -154,8 +155,8 @@ func TestThinking_OfAChangedMessage_ComesFirst(t *testing.T) {
 			message := thoughtfulMessage(t)
 			test.change(&message)
 			s := serve(t, say("Sunny."))
-			mustGenerate(t, s.model(), followUp(message))
-			wantThoughtful(t, s.requests()[0].Messages[1].Content, test.want...)
+			modeltest.MustGenerate(t, s.model(), followUp(message))
+			wantThoughtful(t, s.Requests()[0].Messages[1].Content, test.want...)
 		})
 	}
 }
@@ -163,8 +164,8 @@ func TestThinking_OfAChangedMessage_ComesFirst(t *testing.T) {
 // Models cannot read each other's thinking; some refuse it.
 func TestThinking_IsNotForAnotherModel(t *testing.T) {
 	s := serve(t, say("Sunny."))
-	mustGenerate(t, s.model(func(c *Config) { c.Model = "claude-other" }), followUp(thoughtfulMessage(t)))
-	wantThoughtful(t, s.requests()[0].Messages[1].Content, `{"type":"text","text":"Ich sehe nach: ä"}`, thoughtful[4], thoughtful[6])
+	modeltest.MustGenerate(t, s.model(func(c *Config) { c.Model = "claude-other" }), followUp(thoughtfulMessage(t)))
+	wantThoughtful(t, s.Requests()[0].Messages[1].Content, `{"type":"text","text":"Ich sehe nach: ä"}`, thoughtful[4], thoughtful[6])
 }
 
 func TestThinking_OpaqueOfOthers_IsLeftAlone(t *testing.T) {
@@ -176,17 +177,17 @@ func TestThinking_OpaqueOfOthers_IsLeftAlone(t *testing.T) {
 	} {
 		message := agent.Assistant("Yes.")
 		message.Opaque = json.RawMessage(opaque)
-		request := ask("Really?")
+		request := modeltest.Ask("Really?")
 		request.Messages = append(request.Messages, message, agent.User("Sure?"))
 		s := serve(t, say("Sure."))
-		mustGenerate(t, s.model(), request)
-		wantThoughtful(t, s.requests()[0].Messages[1].Content, `{"type":"text","text":"Yes."}`)
+		modeltest.MustGenerate(t, s.model(), request)
+		wantThoughtful(t, s.Requests()[0].Messages[1].Content, `{"type":"text","text":"Yes."}`)
 	}
 }
 
 func TestThinking_NothingIsKeptWithoutIt(t *testing.T) {
 	s := serve(t, say("Sunny."))
-	if got := mustGenerate(t, s.model(), ask("Rome?")).Message.Opaque; got != nil {
+	if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("Rome?")).Message.Opaque; got != nil {
 		t.Errorf("kept %s", got)
 	}
 }
@@ -200,12 +201,12 @@ func TestThinking_ThatLedToNothing_IsNotSentBack(t *testing.T) {
 		end(0),
 	}, stop("max_tokens"))...), say("Sunny."))
 	m := s.model(manual)
-	cut := mustAsk(t, m, true, ask("Rome?"))
+	cut := mustAsk(t, m, true, modeltest.Ask("Rome?"))
 	if cut.Finish != agent.FinishLength || cut.Message.Text != "" {
 		t.Errorf("got %+v", cut)
 	}
-	mustGenerate(t, m, &agent.Request{Messages: []agent.Message{agent.User("Rome?"), cut.Message, agent.User("Well?")}})
-	if got := s.requests()[1].Messages; len(got) != 1 {
+	modeltest.MustGenerate(t, m, &agent.Request{Messages: []agent.Message{agent.User("Rome?"), cut.Message, agent.User("Well?")}})
+	if got := s.Requests()[1].Messages; len(got) != 1 {
 		t.Errorf("sent %+v", got)
 	}
 }
@@ -223,10 +224,10 @@ func TestThinking_AndMustCall(t *testing.T) {
 		})
 		request := followUp(thoughtfulMessage(t))
 		request.Tools = []agent.ToolSpec{weather}
-		mustGenerate(t, m, request)
+		modeltest.MustGenerate(t, m, request)
 		request.MustCall = "weather"
-		mustGenerate(t, m, request)
-		free, forced := s.requests()[0], s.requests()[1]
+		modeltest.MustGenerate(t, m, request)
+		free, forced := s.Requests()[0], s.Requests()[1]
 		wantThoughtful(t, free.Messages[1].Content, thoughtful...)
 		if free.Thinking == nil {
 			t.Errorf("%s: a request without a forced call did not think", test.kind)
@@ -243,5 +244,5 @@ func TestThinking_AndMustCall(t *testing.T) {
 func TestThinking_SwitchedOff_ThoughtsAreNotSentBack(t *testing.T) {
 	s := serve(t, say("Sunny."))
 	m := s.model(func(c *Config) { c.Extra = map[string]any{"thinking": map[string]any{"type": "disabled"}} })
-	mustGenerate(t, m, followUp(thoughtfulMessage(t)))
+	modeltest.MustGenerate(t, m, followUp(thoughtfulMessage(t)))
 }

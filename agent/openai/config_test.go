@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // capture is a transport that keeps the request and answers nothing.
@@ -26,7 +28,7 @@ func sent(t *testing.T, config Config) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Generate(t.Context(), ask("Hello")); err == nil || transport.request == nil {
+	if _, err := m.Generate(t.Context(), modeltest.Ask("Hello")); err == nil || transport.request == nil {
 		t.Fatalf("no request was made: %v", err)
 	}
 	return transport.request
@@ -119,8 +121,8 @@ func TestNew_ConfigIsCopied(t *testing.T) {
 	temperature, effort := 0.5, map[string]any{"reasoning_effort": "low"}
 	m := s.model(func(c *Config) { c.Temperature, c.Extra = &temperature, effort })
 	temperature, effort["reasoning_effort"] = 2, "high"
-	mustGenerate(t, m, ask("Hello"))
-	if got := s.requests()[0]; *got.Temperature != 0.5 || got.ReasoningEffort != "low" {
+	modeltest.MustGenerate(t, m, modeltest.Ask("Hello"))
+	if got := s.Requests()[0]; *got.Temperature != 0.5 || got.ReasoningEffort != "low" {
 		t.Errorf("sent %v, %q", *got.Temperature, got.ReasoningEffort)
 	}
 }

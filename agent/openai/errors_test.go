@@ -11,36 +11,23 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
 // both asks both ways, since errors must not depend on it.
 func both(t *testing.T, do func(t *testing.T, ask func(*Model, context.Context) error)) {
 	t.Run("Generate", func(t *testing.T) {
 		do(t, func(m *Model, ctx context.Context) error {
-			_, err := m.Generate(ctx, ask("Hello"))
+			_, err := m.Generate(ctx, modeltest.Ask("Hello"))
 			return err
 		})
 	})
 	t.Run("Stream", func(t *testing.T) {
 		do(t, func(m *Model, ctx context.Context) error {
-			_, _, err := collect(m.Stream(ctx, ask("Hello")))
+			_, _, err := modeltest.Collect(m.Stream(ctx, modeltest.Ask("Hello")))
 			return err
 		})
 	})
-}
-
-func wantFailure(t *testing.T, err error, status int, temporary bool, says string) {
-	t.Helper()
-	failure, ok := errors.AsType[*agent.ModelError](err)
-	if !ok {
-		t.Fatalf("got %v; want a ModelError", err)
-	}
-	if failure.Model != "gpt-test" || failure.Status != status || failure.Temporary != temporary {
-		t.Errorf("got %+v; want status %d, temporary %v", failure, status, temporary)
-	}
-	if !strings.Contains(err.Error(), says) {
-		t.Errorf("%q does not say %q", err, says)
-	}
 }
 
 func TestError_StatusAndWordsOfTheService(t *testing.T) {
@@ -98,12 +85,12 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 		}, true, "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := serve(t, test.reply).model().Generate(t.Context(), ask("Hello"))
+			_, err := serve(t, test.reply).model().Generate(t.Context(), modeltest.Ask("Hello"))
 			wantFailure(t, err, 0, test.temporary, test.says)
 		})
 	}
 	t.Run("a web page instead of a stream", func(t *testing.T) {
-		_, _, err := collect(serve(t, send(200, html, `<html>Welcome</html>`)).model().Stream(t.Context(), ask("Hello")))
+		_, _, err := modeltest.Collect(serve(t, send(200, html, `<html>Welcome</html>`)).model().Stream(t.Context(), modeltest.Ask("Hello")))
 		wantFailure(t, err, 0, false, "is the base URL right?")
 	})
 }
@@ -137,7 +124,7 @@ func TestRetry_AfterTheRateLimit(t *testing.T) {
 		if err := ask(s.model(func(c *Config) { c.MaxRetries = nil }), t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(s.requests()); n != 3 {
+		if n := len(s.Requests()); n != 3 {
 			t.Errorf("%d requests; want 3: two retries are the default", n)
 		}
 	})
@@ -150,7 +137,7 @@ func TestRetry_NoMoreThanConfigured(t *testing.T) {
 			s := serve(t, limit, limit)
 			err := ask(s.model(func(c *Config) { c.MaxRetries = &retries }), t.Context())
 			wantFailure(t, err, 429, true, "Slow down.")
-			if n := len(s.requests()); n != retries+1 {
+			if n := len(s.Requests()); n != retries+1 {
 				t.Errorf("%d requests; want %d", n, retries+1)
 			}
 		})
@@ -200,34 +187,19 @@ func TestError_NeverHoldsTheKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
-				wantNoKey(t, ask(serve(t, reply).model(), t.Context()))
+				modeltest.WantNoKey(t, ask(serve(t, reply).model(), t.Context()), key)
 			})
 		})
 	}
 	t.Run("in an error of the transport", func(t *testing.T) {
 		both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
-			wantNoKey(t, ask(serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} }), t.Context()))
+			modeltest.WantNoKey(t, ask(serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} }), t.Context()), key)
 		})
 	})
 	t.Run("of a wrong key", func(t *testing.T) {
-		_, err := serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }).Generate(t.Context(), ask("Hello"))
+		_, err := serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }).Generate(t.Context(), modeltest.Ask("Hello"))
 		wantFailure(t, err, 401, false, "Incorrect API key provided: [API key].")
 	})
-}
-
-// wantNoKey looks at every error in the chain, in every form that a log may give it.
-func wantNoKey(t *testing.T, err error) {
-	t.Helper()
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		for _, form := range []string{"%v", "%+v", "%#v"} {
-			if text := fmt.Sprintf(form, err); strings.Contains(text, key) {
-				t.Errorf("%T as %s holds the key: %s", err, form, text)
-			}
-		}
-	}
 }
 
 // telltale is a transport that puts the request's headers into its errors.
@@ -247,4 +219,9 @@ func TestRedirect_ToAnotherHost_IsNotFollowed(t *testing.T) {
 		s := serve(t, send(307, http.Header{"Location": {elsewhere.URL}}, ""))
 		wantFailure(t, ask(s.model(), t.Context()), 307, false, "redirects")
 	})
+}
+
+func wantFailure(t *testing.T, err error, status int, temporary bool, says string) {
+	t.Helper()
+	modeltest.WantFailure(t, err, agent.ModelError{Model: "gpt-test", Status: status, Temporary: temporary}, says)
 }

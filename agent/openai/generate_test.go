@@ -10,26 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 	"github.com/fermata-go/fermata/internal/golden"
 )
-
-func ask(text string) *agent.Request {
-	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
-}
 
 var weather = agent.ToolSpec{
 	Name:        "weather",
 	Description: "The weather in a city.",
 	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
-}
-
-func mustGenerate(t *testing.T, m *Model, request *agent.Request) *agent.Response {
-	t.Helper()
-	response, err := m.Generate(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response
 }
 
 func wantResponse(t *testing.T, got, want *agent.Response) {
@@ -43,7 +31,7 @@ func TestGenerate_PlainAnswer(t *testing.T) {
 	s := serve(t, answer(`{"role":"assistant","content":"Grüße aus 東京 🙂","refusal":null,"annotations":[]}`, "stop",
 		`{"prompt_tokens":120,"completion_tokens":9,"total_tokens":129,"prompt_tokens_details":{"cached_tokens":100,"audio_tokens":0},
 		"completion_tokens_details":{"reasoning_tokens":4}}`))
-	wantResponse(t, mustGenerate(t, s.model(), ask("Hello")), &agent.Response{
+	wantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
 		Message: agent.Assistant("Grüße aus 東京 🙂"),
 		Usage:   agent.Usage{InputTokens: 120, OutputTokens: 9, CachedTokens: 100},
 		Model:   "gpt-test-2026-09-01",
@@ -55,9 +43,9 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
 		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}},`,
 		`{"id":"call_b","type":"function","function":{"name":"weather","arguments":"not JSON"}}]}`), "tool_calls", noUsage))
-	request := ask("Rome and Oslo?")
+	request := modeltest.Ask("Rome and Oslo?")
 	request.Tools = []agent.ToolSpec{weather}
-	wantResponse(t, mustGenerate(t, s.model(), request), &agent.Response{
+	wantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
 		Message: agent.Assistant("",
 			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Rome"}`},
 			agent.ToolCall{ID: "call_b", Name: "weather", Args: `not JSON`}),
@@ -71,20 +59,20 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
 	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
 		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{}"}}]}`), "stop", noUsage))
-	request := ask("Rome?")
+	request := modeltest.Ask("Rome?")
 	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
 	request.MustCall = "weather"
-	if got := mustGenerate(t, s.model(), request).Finish; got != agent.FinishCalls {
+	if got := modeltest.MustGenerate(t, s.model(), request).Finish; got != agent.FinishCalls {
 		t.Errorf("finish is %q; want %q", got, agent.FinishCalls)
 	}
-	if got, want := string(s.requests()[0].ToolChoice), `{"function":{"name":"weather"},"type":"function"}`; got != want {
+	if got, want := string(s.Requests()[0].ToolChoice), `{"function":{"name":"weather"},"type":"function"}`; got != want {
 		t.Errorf("tool choice is %s; want %s", got, want)
 	}
 }
 
 func TestGenerate_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	s := serve(t, answer(`{"role":"assistant","content":null,"refusal":"I cannot help with that."}`, "stop", noUsage))
-	response := mustGenerate(t, s.model(), ask("Something bad"))
+	response := modeltest.MustGenerate(t, s.model(), modeltest.Ask("Something bad"))
 	if response.Message.Text != "I cannot help with that." || response.Finish != agent.FinishFilter {
 		t.Errorf("got %q, finish %q", response.Message.Text, response.Finish)
 	}
@@ -93,7 +81,7 @@ func TestGenerate_Refusal_IsTheTextAndFiltered(t *testing.T) {
 func TestGenerate_OtherReasonsToStopArePassedOn(t *testing.T) {
 	for _, reason := range []string{"length", "content_filter", "model_length"} {
 		s := serve(t, answer(`{"role":"assistant","content":"Once upon"}`, reason, noUsage))
-		if got := mustGenerate(t, s.model(), ask("A story")).Finish; string(got) != reason {
+		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).Finish; string(got) != reason {
 			t.Errorf("finish is %q; want %q", got, reason)
 		}
 	}
@@ -131,19 +119,19 @@ func conversation() *agent.Request {
 
 func TestGenerate_ConversationOnTheWire(t *testing.T) {
 	s := serve(t, say("Sun in Rome."))
-	mustGenerate(t, s.model(func(c *Config) {
+	modeltest.MustGenerate(t, s.model(func(c *Config) {
 		c.MaxTokens = 500
 		c.Temperature = new(0.0)
 		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
 	}), conversation())
-	golden.CompareJSON(t, "testdata/request.json", s.lastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
 }
 
 func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
 	s := serve(t)
 	for name, request := range map[string]*agent.Request{
 		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
-		"bad schema":   {Messages: ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
+		"bad schema":   {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
 	} {
 		if _, err := s.model().Generate(t.Context(), request); err == nil {
 			t.Errorf("%s: no error", name)
@@ -165,7 +153,7 @@ func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params, err := m.params(ask("x"))
+		params, err := m.params(modeltest.Ask("x"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,13 +179,13 @@ func TestModel_ManyAtOnce(t *testing.T) {
 	for i := range askers {
 		text := fmt.Sprint("question ", i)
 		wg.Go(func() {
-			response, err := m.Generate(t.Context(), ask(text))
+			response, err := m.Generate(t.Context(), modeltest.Ask(text))
 			if err != nil || response.Message.Text != echo(text) {
 				t.Errorf("Generate(%s): %v, %v", text, response, err)
 			}
 		})
 		wg.Go(func() {
-			_, response, err := collect(m.Stream(t.Context(), ask(text)))
+			_, response, err := modeltest.Collect(m.Stream(t.Context(), modeltest.Ask(text)))
 			if err != nil || response.Message.Text != echo(text) {
 				t.Errorf("Stream(%s): %v, %v", text, response, err)
 			}

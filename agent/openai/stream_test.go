@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,24 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
-
-// collect returns the texts of a stream and what it ended with.
-func collect(stream iter.Seq2[*agent.Piece, error]) (texts []string, response *agent.Response, err error) {
-	for piece, err := range stream {
-		if err != nil {
-			return texts, response, err
-		}
-		if response != nil {
-			return texts, response, errors.New("a piece came after the response")
-		}
-		if piece.Text != "" {
-			texts = append(texts, piece.Text)
-		}
-		response = piece.Response
-	}
-	return texts, response, nil
-}
 
 // echoing answers with what the last message says, whole or streamed as it is asked to.
 func echoing(echo func(string) string) reply {
@@ -55,7 +38,7 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		chunk(`{}`, "tool_calls"),
 		usageChunk(`{"prompt_tokens":50,"completion_tokens":20,"total_tokens":70,"prompt_tokens_details":{"cached_tokens":32}}`),
 	))
-	texts, response, err := collect(s.model().Stream(t.Context(), ask("Zürich und 東京?")))
+	texts, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Zürich und 東京?")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +53,14 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		Model:  "gpt-test-2026-09-01",
 		Finish: agent.FinishCalls,
 	})
-	if options := s.requests()[0].StreamOptions; options == nil || !options.IncludeUsage {
+	if options := s.Requests()[0].StreamOptions; options == nil || !options.IncludeUsage {
 		t.Error("usage was not asked for")
 	}
 }
 
 func TestStream_WithoutUsage_IsFine(t *testing.T) {
 	s := serve(t, stream(textChunk("Hi"), chunk(`{}`, "stop")))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +73,7 @@ func TestStream_WithoutUsage_IsFine(t *testing.T) {
 func TestStream_UsageBeforeTheEnd_IsNotLost(t *testing.T) {
 	early := strings.Replace(textChunk("Hi"), `"usage":null`, `"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}`, 1)
 	s := serve(t, stream(early, chunk(`{}`, "stop")))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +84,7 @@ func TestStream_UsageBeforeTheEnd_IsNotLost(t *testing.T) {
 
 func TestStream_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	s := serve(t, stream(chunk(`{"role":"assistant","refusal":"I can"}`, ""), chunk(`{"refusal":"not."}`, ""), chunk(`{}`, "stop")))
-	texts, response, err := collect(s.model().Stream(t.Context(), ask("Something bad")))
+	texts, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Something bad")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +100,7 @@ func TestStream_CallsThatShareAnIndex_AreToldApartByID(t *testing.T) {
 		chunk(`{"tool_calls":[{"index":0,"id":"b","type":"function","function":{"name":"weather","arguments":"{\"n\":2}"}}]}`, ""),
 		chunk(`{}`, "stop"),
 	))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("Two")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Two")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +117,7 @@ func TestStream_RepeatedIDAndName_AreOneCall(t *testing.T) {
 		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"1}"}}]}`, ""),
 		chunk(`{}`, "tool_calls"),
 	))
-	_, response, err := collect(s.model().Stream(t.Context(), ask("One")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("One")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,25 +131,25 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 	whole := events(textChunk("The answer is 42."), chunk(`{}`, "stop"))
 	for name, broken := range map[string]reply{
 		"connection cut": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			dribble(w, half)
+			modeltest.Dribble(w, half)
 			panic(http.ErrAbortHandler)
 		},
 		"connection cut after the reason to stop": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			dribble(w, whole)
+			modeltest.Dribble(w, whole)
 			panic(http.ErrAbortHandler)
 		},
 		"connection cut inside of a chunk": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			dribble(w, half+`data: {"id":"chatcm`)
+			modeltest.Dribble(w, half+`data: {"id":"chatcm`)
 			panic(http.ErrAbortHandler)
 		},
-		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, half) },
-		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { dribble(w, "") },
+		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, half) },
+		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, "") },
 		// A gateway whose own connection broke may still end its stream properly.
 		"done without a reason to stop": stream(textChunk("The answer is 4")),
 		"done without a choice":         stream(usageChunk(noUsage)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, response, err := collect(serve(t, broken).model().Stream(t.Context(), ask("6 × 7?")))
+			_, response, err := modeltest.Collect(serve(t, broken).model().Stream(t.Context(), modeltest.Ask("6 × 7?")))
 			failure, ok := errors.AsType[*agent.ModelError](err)
 			if !ok || response != nil {
 				t.Fatalf("got %v, %v; want a ModelError", response, err)
@@ -181,9 +164,9 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 // Not all servers send [DONE]. The model has said that it is done, which is what counts.
 func TestStream_WithoutDone_IsWholeAfterTheReasonToStop(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-		dribble(w, events(textChunk("42"), chunk(`{}`, "stop")))
+		modeltest.Dribble(w, events(textChunk("42"), chunk(`{}`, "stop")))
 	})
-	_, response, err := collect(s.model().Stream(t.Context(), ask("6 × 7?")))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("6 × 7?")))
 	if err != nil || response.Message.Text != "42" {
 		t.Errorf("got %v, %v", response, err)
 	}
@@ -203,7 +186,7 @@ func TestStream_ErrorInside(t *testing.T) {
 		{"only words", `{"error":"model crashed"}`, 0, true, "model crashed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			texts, response, err := collect(serve(t, stream(textChunk("Well"), test.event)).model().Stream(t.Context(), ask("Hello")))
+			texts, response, err := modeltest.Collect(serve(t, stream(textChunk("Well"), test.event)).model().Stream(t.Context(), modeltest.Ask("Hello")))
 			failure, ok := errors.AsType[*agent.ModelError](err)
 			if !ok || response != nil || len(texts) != 1 {
 				t.Fatalf("got %q, %v, %v; want a text and a ModelError", texts, response, err)
@@ -216,7 +199,7 @@ func TestStream_ErrorInside(t *testing.T) {
 }
 
 func TestStream_MalformedChunk_IsAnErrorAndNotTemporary(t *testing.T) {
-	_, response, err := collect(serve(t, stream(textChunk("Well"), `{"choices":[{`)).model().Stream(t.Context(), ask("Hello")))
+	_, response, err := modeltest.Collect(serve(t, stream(textChunk("Well"), `{"choices":[{`)).model().Stream(t.Context(), modeltest.Ask("Hello")))
 	failure, ok := errors.AsType[*agent.ModelError](err)
 	if !ok || response != nil || failure.Temporary {
 		t.Fatalf("got %v, %v; want a lasting ModelError", response, err)
@@ -226,7 +209,7 @@ func TestStream_MalformedChunk_IsAnErrorAndNotTemporary(t *testing.T) {
 // hold sends a text, and then nothing until the client is gone.
 func hold(gone chan<- struct{}) reply {
 	return func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-		dribble(w, events(textChunk("Well")))
+		modeltest.Dribble(w, events(textChunk("Well")))
 		<-r.Context().Done()
 		close(gone)
 	}
@@ -238,7 +221,7 @@ func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for piece, err := range m.Stream(ctx, ask("Hello")) {
+	for piece, err := range m.Stream(ctx, modeltest.Ask("Hello")) {
 		if last = err; err == nil && piece.Text == "Well" {
 			cancel()
 		}
@@ -252,7 +235,7 @@ func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
 func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
 	gone := make(chan struct{})
 	m := serve(t, hold(gone)).model()
-	for _, err := range m.Stream(t.Context(), ask("Hello")) {
+	for _, err := range m.Stream(t.Context(), modeltest.Ask("Hello")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,12 +246,12 @@ func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
 
 func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
 	s := serve(t, stream(textChunk("one"), chunk(`{}`, "stop")), stream(textChunk("two"), chunk(`{}`, "stop")))
-	answers := s.model().Stream(t.Context(), ask("Hello"))
-	if n := len(s.requests()); n != 0 {
+	answers := s.model().Stream(t.Context(), modeltest.Ask("Hello"))
+	if n := len(s.Requests()); n != 0 {
 		t.Fatalf("%d requests before the loop", n)
 	}
 	for _, want := range []string{"one", "two"} {
-		if _, response, err := collect(answers); err != nil || response.Message.Text != want {
+		if _, response, err := modeltest.Collect(answers); err != nil || response.Message.Text != want {
 			t.Errorf("got %v, %v; want %s", response, err, want)
 		}
 	}

@@ -137,6 +137,7 @@ type testSupport struct {
 
 // testSupports are the exceptions to: what a program links must not register test flags or take a *testing.T.
 var testSupports = []testSupport{
+	{"agent/internal/modeltest", "a service that fails the test if it is asked too often"},
 	{"internal/golden", "compares with golden files, and knows the flag that writes them"},
 	{"internal/oidctest", "gives each test an OpenID provider of its own, which fails the test if a client breaks the rules"},
 	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},

@@ -38,7 +38,7 @@ var sqliteMutants = []mutant{
 		"./store/sqlite", "TestStore/Runs/I3"},
 	{"I3", "the last outcome of a resume counts, not the first", "store/sqlite/rest.go",
 		swap(`AND id = ?3 AND rest IS NULL AND outcome IS NULL`, `AND id = ?3`),
-		"./store/sqlite", "TestI3_TheFirstOutcome"},
+		"./store/sqlite", "TestStore/I3_TheFirstOutcome"},
 	{"I3", "a change of keys leaves behind what is handed to a resume meanwhile", "store/sqlite/reseal.go",
 		swap(`place.vault < len(vaults) && len(batch) == 0; place`, `place.vault < len(vaults) && len(batch) < limit; place`,
 			`batch, err = list(`, `some, err := list(`, `v.read, append(key, limit)...)

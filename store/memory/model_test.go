@@ -5,10 +5,10 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/explore"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -358,25 +358,25 @@ func (s *scene) reconcile() {
 	}
 }
 
-// broken says which promise does not hold in this state; "" if all do.
-func (s *scene) broken() string {
+// broken says which promise does not hold in this state.
+func (s *scene) broken() []string {
 	r := s.run()
 	for _, i := range r.asked {
 		switch {
 		case s.happened[i.ID] > 1:
-			return "I4: an effect happened twice"
+			return []string{"I4: an effect happened twice"}
 		case s.happened[i.ID] > 0 && (i.State != store.Decided || i.Verdict != store.Approve):
-			return "I4: an effect happened without an approve"
+			return []string{"I4: an effect happened without an approve"}
 		case i.Source == store.Clock && i.Verdict != store.Expired:
-			return "I11: the clock has decided"
+			return []string{"I11: the clock has decided"}
 		case r.Status == store.Waiting && i.State == store.Decided && !i.Applied:
-			return "I2: a decision is forgotten"
+			return []string{"I2: a decision is forgotten"}
 		case r.Status == store.Completed && i.State == store.Pending:
-			return "I5: a gate was passed"
+			return []string{"I5: a gate was passed"}
 		}
 	}
 	if s.happened["gate2"] > 0 && s.happened["gate1"] == 0 {
-		return "I5: the first gate was passed by"
+		return []string{"I5: the first gate was passed by"}
 	}
 	accepted := map[string]string{}
 	for _, c := range s.clicks {
@@ -385,89 +385,25 @@ func (s *scene) broken() string {
 		}
 		gate := c.decision.Answers[0].Interrupt
 		if i := r.find(gate); i.By != c.decision.Actor || i.Verdict != c.decision.Answers[0].Verdict {
-			return "I1: what was accepted is not what is written down"
+			return []string{"I1: what was accepted is not what is written down"}
 		}
 		if by := accepted[gate]; by != "" && by != c.decision.Actor {
-			return "I1: two people were told that theirs counts"
+			return []string{"I1: two people were told that theirs counts"}
 		}
 		accepted[gate] = c.decision.Actor
 	}
-	return ""
+	return nil
 }
 
-// explored is what an exploration came to.
-type explored struct {
-	states int
-	broken string
-	trace  []string
-	stuck  int
-}
-
-type node struct {
-	scene  *scene
-	parent int
-	by     string
-}
-
-// explore visits every state once, the nearest first, and then looks from which of them a run cannot settle any more.
-func explore(start *scene, limit int) explored {
-	nodes := []node{{start, -1, ""}}
-	seen := map[string]int{start.print(): 0}
-	back := make([][]int, 1)
-	var settled []int
-	for n := 0; n < len(nodes); n++ {
-		s := nodes[n].scene
-		if broken := s.broken(); broken != "" {
-			return explored{states: len(nodes), broken: broken, trace: trace(nodes, n)}
-		}
-		if !s.run().Status.Alive() {
-			settled = append(settled, n)
-		}
-		for _, a := range s.actions() {
-			next := s.clone()
-			a.do(next)
-			print := next.print()
-			m, known := seen[print]
-			if !known {
-				m = len(nodes)
-				seen[print] = m
-				nodes = append(nodes, node{next, n, a.name})
-				back = append(back, nil)
-			}
-			if !a.fault {
-				back[m] = append(back[m], n)
-			}
-		}
-		if len(nodes) > limit {
-			return explored{states: len(nodes), broken: "the model is larger than thought"}
-		}
+// steps are the states that can follow.
+func (s *scene) steps() []explore.Step[*scene] {
+	var list []explore.Step[*scene]
+	for _, a := range s.actions() {
+		next := s.clone()
+		a.do(next)
+		list = append(list, explore.Step[*scene]{Name: a.name, Fault: a.fault, To: next})
 	}
-	reaches := make([]bool, len(nodes))
-	for queue := settled; len(queue) > 0; queue = queue[1:] {
-		if n := queue[0]; !reaches[n] {
-			reaches[n] = true
-			queue = append(queue, back[n]...)
-		}
-	}
-	result := explored{states: len(nodes)}
-	for n := range nodes {
-		if !reaches[n] {
-			if result.stuck == 0 {
-				result.trace = trace(nodes, n)
-			}
-			result.stuck++
-		}
-	}
-	return result
-}
-
-func trace(nodes []node, n int) []string {
-	var steps []string
-	for ; nodes[n].parent >= 0; n = nodes[n].parent {
-		steps = append(steps, nodes[n].by)
-	}
-	slices.Reverse(steps)
-	return steps
+	return list
 }
 
 func TestModel_TheProtocolHolds(t *testing.T) {
@@ -476,10 +412,13 @@ func TestModel_TheProtocolHolds(t *testing.T) {
 		all = []faults{{crashes: 2, lapses: 2, deadlines: 1}, {crashes: 1, lapses: 1, deadlines: 1, releases: 2}}
 	}
 	for _, bounds := range all {
-		result := explore(opening(bounds), 20_000_000)
-		if result.broken != "" || result.stuck > 0 {
-			t.Fatalf("%+v: %s; %d of %d states cannot settle:\n%s", bounds, result.broken, result.stuck, result.states, strings.Join(result.trace, "\n"))
+		result, err := explore.Run(explore.Model[*scene, string]{
+			Start: opening(bounds), Key: (*scene).print, Steps: (*scene).steps, Broken: (*scene).broken,
+			Settled: func(s *scene) bool { return !s.run().Status.Alive() }, Limit: 20_000_000,
+		})
+		if err != nil || len(result.Broken) > 0 || result.Stuck > 0 {
+			t.Fatalf("%+v: %v; %v; %d of %d states cannot settle:\n%s", bounds, err, result.Broken, result.Stuck, result.States, result.StuckAt)
 		}
-		t.Logf("%+v: %d states", bounds, result.states)
+		t.Logf("%+v: %d states", bounds, result.States)
 	}
 }

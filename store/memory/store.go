@@ -1,4 +1,4 @@
-// Package memory keeps checkpoints in the memory of the process: for tests, benchmarks and programs whose runs need
+// Package memory keeps everything in the memory of the process: for tests, benchmarks and programs whose runs need
 // not outlive them.
 //
 //	checkpoints := memory.New()

@@ -64,6 +64,7 @@ WHERE i.run_key = ` + inHand + ` AND NOT i.applied AND i.state = 'decided' ORDER
 	renewSQL  = `UPDATE runs SET lease_until = clock_timestamp() + $4::bigint * interval '1 microsecond' WHERE ` + owned
 	setRefSQL = `UPDATE runs SET ref = $4 WHERE ` + owned
 
+	// releaseSQL: every run that is parked is held. The schema knows of another way to be parked, for the end of an effect, that nobody came to use.
 	releaseSQL = `
 WITH ` + clock + `,
 changed AS (

@@ -219,27 +219,3 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.
 		t.Errorf("%d columns are stored as what is sealed, %v; Reseal goes over %d", found, rows.Err(), len(sealedColumns))
 	}
 }
-
-// Names have any length, and no index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
-func TestRuns_LongNames(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
-	random := make([]byte, 20_000)
-	if _, err := rand.Read(random); err != nil {
-		t.Fatal(err)
-	}
-	a, b := string(random[1:]), string(random)
-	oddRun(t, s, a, a, b)
-	oddRun(t, s, b, a, b)
-	if runs, err := s.List(t.Context(), a, store.Filter{}); err != nil || len(runs) != 1 {
-		t.Errorf("%d runs, %v", len(runs), err)
-	}
-	if history, err := s.History(t.Context(), a, b); err != nil || len(history.Events) != 6 {
-		t.Errorf("history %v, %v", len(history.Events), err)
-	}
-	if events, _, err := s.Feed(t.Context(), b, "", 0); err != nil || len(events) != 6 {
-		t.Errorf("%d events, %v", len(events), err)
-	}
-	if _, err := s.Once(t.Context(), a, []byte("x")); err != nil {
-		t.Error(err)
-	}
-}

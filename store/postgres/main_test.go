@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // A test that needs further replicas starts this test binary again with these variables set.
@@ -29,19 +30,14 @@ func TestMain(m *testing.M) {
 
 // beChild is a replica that saves its run, or, without one, a worker.
 func beChild(connString, run string) error {
-	if run == "" {
-		return workForever(connString, os.Stdout)
-	}
-	return runChild(connString, run)
-}
-
-// runChild is a replica that starts and saves its run.
-func runChild(connString, run string) error {
 	s, err := Open(context.Background(), connString, Config{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if run == "" {
+		return storetest.WorkForever(s, os.Stdout)
+	}
 	_, err = s.Save(context.Background(), store.Key{Run: run}, 0, putRun(run))
 	return err
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -101,70 +100,6 @@ func claim(t testing.TB, s *Store, run string) store.Lease {
 	return work.Lease
 }
 
-// odd are byte strings that text columns, text functions or SQL itself would trip over.
-var odd = []string{
-	"\x00", "\x00\x00", "a\x00b", "a\x00c", "\xff\xfe", "\xc3\x28", "\xed\xa0\x80", "é", "e\u0301", "'; DROP TABLE runs; --", "$1", " ", "NULL", "1", "01",
-	`\x00`, strings.Repeat("long", 1000),
-}
-
-func TestI8_BytesAnyInEveryNameAreKeptApart(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
-	for n, text := range odd {
-		for _, account := range []string{text, ""} {
-			oddRun(t, s, account, text, odd[(n+1)%len(odd)])
-		}
-	}
-	for n, text := range odd {
-		other := odd[(n+1)%len(odd)]
-		run, err := s.Get(t.Context(), text, text)
-		if err != nil || run.ID != other || run.Account != text || run.StateKey != text || run.Provider != text || run.Graph != other || run.Owner != text || run.Fence != 2 {
-			t.Errorf("run %+v, %v", run, err)
-		}
-		all, err := s.Interrupts(t.Context(), text, other)
-		if err != nil || len(all) != 1 || all[0].ID != text || all[0].By != other || all[0].ResumeID != text || all[0].Final != text || all[0].Via != text || all[0].Shown != other || all[0].Address != other || all[0].Kind != text {
-			t.Errorf("interrupts %+v, %v", all, err)
-		}
-		receipt, err := s.Resumed(t.Context(), text, other, text)
-		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
-			t.Errorf("receipt %+v, %v", receipt, err)
-		}
-	}
-}
-
-// oddRun takes a run through everything, called by these names.
-func oddRun(t *testing.T, s *Store, account, a, b string) {
-	t.Helper()
-	ctx := t.Context()
-	lease, err := s.Create(ctx, store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: long})
-	if err != nil {
-		t.Fatal(err)
-	}
-	question := store.NewInterrupt{ID: a, Address: b, Kind: a, Shown: b, Action: a}
-	if _, err = s.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{question}}); err != nil {
-		t.Fatal(err)
-	}
-	receipt, err := s.Decide(ctx, store.Decision{
-		Account: account, Run: b, ResumeID: a, Actor: b, Body: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.Approve, Shown: b, Final: a}},
-	})
-	if err != nil || receipt.Result != store.Accepted {
-		t.Fatal(receipt, err)
-	}
-	work, err := s.Claim(ctx, store.Claim{Owner: a, Lease: long, Account: account, Run: b})
-	if err != nil || work == nil {
-		t.Fatal(work, err)
-	}
-	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
-	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || !begun || !reflect.DeepEqual(line.NewEffect, effect) {
-		t.Fatal(line, begun, err)
-	}
-	if err := s.End(ctx, store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}); err != nil {
-		t.Fatal(err)
-	}
-	if line, begun, err := s.Begin(ctx, work.Lease, effect); err != nil || begun || line.Error != a || !reflect.DeepEqual(line.NewEffect, effect) {
-		t.Fatal(line, begun, err)
-	}
-}
-
 // An interrupt is known by its id alone where its effects are ended, so an id is one run's.
 func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
@@ -218,22 +153,6 @@ func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
 	}
 	if events := history.Events; len(events) != 6 || events[4].Interrupt != "j" || events[5].Interrupt != "i" {
 		t.Errorf("events are %+v", events)
-	}
-}
-
-// One resume can answer two questions, and two executions can apply them. Whoever asks for the outcome always gets the same.
-func TestI3_TheFirstOutcomeOfAResumeStands(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
-	rest(t, s, begin(t, s, "r"), nil, "i1", "i2")
-	accepted(t, s, say("r", "1", store.Approve, "i1", "i2"))
-	for _, id := range []string{"i1", "i2"} {
-		rest := store.Rest{Status: store.Waiting, Applied: []string{id}, Outcome: []byte("applied " + id)}
-		if _, err := s.Rest(t.Context(), claim(t, s, "r"), rest); err != nil {
-			t.Fatal(err)
-		}
-		if receipt, err := s.Resumed(t.Context(), "acme", "ann", "1"); err != nil || string(receipt.Outcome) != "applied i1" {
-			t.Errorf("after %s: %+v, %v", id, receipt, err)
-		}
 	}
 }
 

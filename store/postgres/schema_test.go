@@ -223,7 +223,7 @@ func TestMigrate_ReplicasThatStartAtOnce(t *testing.T) {
 			var starting sync.WaitGroup
 			for i := range replicas {
 				starting.Go(func() {
-					if err := runChild(connString, fmt.Sprint(i)); err != nil {
+					if err := beChild(connString, fmt.Sprint(i)); err != nil {
 						t.Error(err)
 					}
 				})

@@ -52,6 +52,7 @@ UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL, attempts = a
        ready_no = ` + nextReadyNo + `, ready_after = ?4, updated_at = ?5
 WHERE ` + owned
 
+	// parkSQL: every run that is parked is held. The schema knows of another way to be parked, for the end of an effect, that nobody came to use.
 	parkSQL = `
 UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL, attempts = attempts + 1, updated_at = ?4
 WHERE ` + owned

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // A test that needs a second process starts this test binary again with these variables set.
@@ -42,7 +43,7 @@ var childTasks = map[string]func(s *Store, path string) error{
 		return count(s, increments)
 	},
 	"write": func(s *Store, _ string) error { return writeForever(s, os.Stdout) },
-	"work":  func(s *Store, _ string) error { return workForever(s, os.Stdout) },
+	"work":  func(s *Store, _ string) error { return storetest.WorkForever(s, os.Stdout) },
 }
 
 func runChild(task, path string) error {

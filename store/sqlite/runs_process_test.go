@@ -1,208 +1,22 @@
 package sqlite
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
 )
-
-const sharedRuns = 4
-
-func sharedRun(n int) string { return fmt.Sprint("run-", n) }
-
-// workForever decides and executes whatever there is, and tells what it was told by the store. It ends when nobody listens any more.
-func workForever(s *Store, told io.Writer) error {
-	w := worker{store: s, name: fmt.Sprint("pid-", os.Getpid()), lease: 200 * time.Millisecond, told: told}
-	for {
-		if err := errors.Join(w.decide(), w.execute()); err != nil {
-			return err
-		}
-	}
-}
-
-type worker struct {
-	store   *Store
-	name    string
-	lease   time.Duration
-	told    io.Writer
-	decided int
-}
-
-func (w *worker) tell(words ...any) error {
-	_, err := fmt.Fprintln(w.told, words...)
-	return err
-}
-
-// decide approves what some run waits for. The run's outcome says what that is.
-func (w *worker) decide() error {
-	run, err := w.store.Get(context.Background(), "acme", "key-"+sharedRun(rand.IntN(sharedRuns)))
-	if err != nil || run.Status != store.Waiting {
-		return err
-	}
-	w.decided++
-	id, resume := string(run.Outcome), fmt.Sprint(w.name, "-", w.decided)
-	decision := say(run.ID, resume, store.Approve, id)
-	decision.Actor = w.name
-	receipt, err := w.store.Decide(context.Background(), decision)
-	if err == nil && receipt.Result == store.Accepted {
-		err = w.tell("decided", run.ID, id, w.name, resume)
-	}
-	return err
-}
-
-// execute takes a run one question further. Being fenced is no error: it was slow, and somebody else goes on.
-func (w *worker) execute() error {
-	work, err := w.store.Claim(context.Background(), store.Claim{Owner: w.name, Lease: w.lease})
-	if err != nil || work == nil {
-		return err
-	}
-	if err := w.tell("claimed", work.Run.ID, work.Lease.Fence); err != nil {
-		return err
-	}
-	if err = w.goOn(work); errors.Is(err, store.ErrFenced) {
-		return nil
-	}
-	return err
-}
-
-func (w *worker) goOn(work *store.Work) error {
-	ctx := context.Background()
-	var applied []string
-	for _, i := range work.Decided {
-		_, begun, err := w.store.Begin(ctx, work.Lease, store.NewEffect{Interrupt: i.ID, Number: 1, Digest: i.Final, Key: i.ID})
-		if err == nil && begun {
-			err = w.tell("begun", work.Run.ID, i.ID)
-		}
-		if err == nil {
-			err = w.store.End(ctx, store.EffectEnd{Account: "acme", Interrupt: i.ID, Number: 1, State: store.Succeeded})
-		}
-		if err != nil {
-			return err
-		}
-		applied = append(applied, i.ID)
-	}
-	key := store.Key{Account: "acme", Run: work.Run.ID}
-	checkpoint, err := w.store.Load(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	version, err := w.store.Fenced(work.Lease).Save(ctx, key, checkpoint.Version, putRun(w.name))
-	if err != nil {
-		return err // ErrStale as well: nobody but the owner saves
-	}
-	_, err = w.store.Rest(ctx, work.Lease, askingOne(applied, fmt.Sprint(work.Run.ID, "/", version)))
-	return err
-}
-
-func askingOne(applied []string, id string) store.Rest {
-	rest := asking(applied, id)
-	rest.Outcome = []byte(id)
-	return rest
-}
-
-// chronicle is what all workers were told, whether or not they were alive a moment later.
-type chronicle struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// live lets a worker live for some lines, and writes down all that it says until it is dead.
-func (c *chronicle) live(t *testing.T, path string, lines int) {
-	worker := startChild(t, "work", path)
-	for n := 0; worker.stdout.Scan(); n++ {
-		c.mu.Lock()
-		c.lines = append(c.lines, worker.stdout.Text())
-		c.mu.Unlock()
-		if n == lines {
-			if err := worker.cmd.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if err := worker.cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("a worker ended by itself: %v", err)
-	}
-}
 
 func TestI2_I16_ProcessesThatAreKilledShareTheRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
-	for n := range sharedRuns {
-		if _, err := s.Rest(t.Context(), begin(t, s, sharedRun(n)), askingOne(nil, sharedRun(n)+"/0")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var told chronicle
-	var wg sync.WaitGroup
-	for slot := range 3 {
-		wg.Go(func() {
-			for life := range 3 {
-				told.live(t, path, 15+7*slot+11*life)
-			}
-		})
-	}
-	wg.Wait()
-
-	// What the last of them left is taken over at once by somebody in whose time all leases are over.
-	s.clock = func() time.Time { return time.Now().Add(time.Hour) }
-	heir := worker{store: s, name: "heir", lease: long, told: io.Discard}
-	for range 2 * sharedRuns {
-		if err := heir.execute(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told.check(t, s)
+	over := func() { s.clock = func() time.Time { return time.Now().Add(time.Hour) } }
+	storetest.Processes(t, s, over, childTask+"=work", childPath+"="+path)
 	for _, pragma := range []string{`PRAGMA integrity_check`, `SELECT count(*) || '' FROM pragma_foreign_key_check`} {
 		var result string
 		if err := s.readers.QueryRowContext(t.Context(), pragma).Scan(&result); err != nil || result != "ok" && result != "0" {
 			t.Errorf("%s: %s, %v", pragma, result, err)
 		}
-	}
-}
-
-func (c *chronicle) check(t *testing.T, s *Store) {
-	words, lines := map[string]int{}, map[string]int{}
-	for _, line := range c.lines {
-		lines[line]++
-		if lines[line] > 1 { // a fence has one owner, an effect is begun once, a question is decided once
-			t.Errorf("%q was told twice", line)
-		}
-		word := strings.Fields(line)
-		words[word[0]]++
-		if word[0] == "decided" {
-			checkDecided(t, s, word[1], word[2], word[3], word[4])
-		}
-	}
-	t.Log(words)
-	if words["decided"] < 20 || words["claimed"] < 20 || words["begun"] < 20 {
-		t.Errorf("the workers did too little: %v", words)
-	}
-}
-
-// checkDecided wants an accepted decision to be what is written down, and applied.
-func checkDecided(t *testing.T, s *Store, run, id, actor, resume string) {
-	t.Helper()
-	receipt, err := s.Resumed(t.Context(), "acme", actor, resume)
-	if err != nil || receipt.Result != store.Accepted || receipt.Outcome == nil {
-		t.Errorf("resume %s came to %+v, %v", resume, receipt, err)
-	}
-	all, err := s.Interrupts(t.Context(), "acme", run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := slices.IndexFunc(all, func(i store.Interrupt) bool { return i.ID == id })
-	if n < 0 || all[n].By != actor || all[n].ResumeID != resume || all[n].Verdict != store.Approve || !all[n].Applied {
-		t.Errorf("%s accepted for %s by %s, but the book has %+v", resume, id, actor, all)
 	}
 }

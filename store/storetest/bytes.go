@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
@@ -155,5 +157,85 @@ func wantSame(t *testing.T, got, want store.Checkpoint) {
 		if stored, ok := got.Parts[name]; !ok || !bytes.Equal(stored, data) {
 			t.Fatalf("part %q has %d bytes (there: %t); want other %d bytes", name, len(stored), ok, len(data))
 		}
+	}
+}
+
+// testNames wants runs to be found by names of any bytes, whatever else has those names.
+func testNames(t *testing.T, h *house) {
+	next := func(n int) string { return nasty[(n+1)%len(nasty)] }
+	for n, text := range nasty {
+		h.named(text, text, next(n))
+		h.named("", text, next(n))
+	}
+	for n, text := range nasty {
+		other := next(n)
+		run, err := h.store.Get(h.ctx(), text, text)
+		if err != nil || run.ID != other || run.Account != text || run.StateKey != text || run.Provider != text || run.Graph != other || run.Owner != text || run.Fence != 2 {
+			t.Errorf("run %+v, %v", run, err)
+		}
+		history, err := h.store.History(h.ctx(), text, other)
+		if err != nil || len(history.Resumes) != 1 || len(history.Effects) != 1 || len(history.Events) != 6 || len(history.Interrupts) != 1 {
+			t.Fatalf("history %+v, %v", history, err)
+		}
+		if history.Resumes[0].Actor != other || history.Resumes[0].ID != text || history.Effects[0].Interrupt != text || history.Events[3].Interrupt != text {
+			t.Errorf("history %+v", history)
+		}
+		if i := history.Interrupts[0]; i.ID != text || i.By != other || i.ResumeID != text || i.Final != text || i.Via != text || i.Shown != other || i.Address != other || i.Kind != text {
+			t.Errorf("interrupt %+v", i)
+		}
+		listed, err := h.store.List(h.ctx(), text, store.Filter{Provider: text, Graph: other, Status: []store.Status{store.Running}})
+		if err != nil || len(listed) != 1 || listed[0].ID != other {
+			t.Errorf("listed are %+v, %v", listed, err)
+		}
+		receipt, err := h.store.Resumed(h.ctx(), text, other, text)
+		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
+			t.Errorf("receipt %+v, %v", receipt, err)
+		}
+	}
+}
+
+// testLongNames is about names of any length. No index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
+func testLongNames(t *testing.T, h *house) {
+	random := make([]byte, 20_000)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	a, b := string(random[1:]), string(random)
+	h.named(a, a, b)
+	h.named(b, a, b)
+	if runs, err := h.store.List(h.ctx(), a, store.Filter{}); err != nil || len(runs) != 1 {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+	if history, err := h.store.History(h.ctx(), a, b); err != nil || len(history.Events) != 6 {
+		t.Errorf("history %v, %v", len(history.Events), err)
+	}
+	if events, _, err := h.store.Feed(h.ctx(), b, "", 0); err != nil || len(events) != 6 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	if _, err := h.store.Once(h.ctx(), a, []byte("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+// named takes a run through everything, called by these names.
+func (h *house) named(account, a, b string) {
+	h.t.Helper()
+	lease, err := h.store.Create(h.ctx(), store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: aWhile})
+	h.must(err)
+	h.rest(lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{{ID: a, Address: b, Kind: a, Shown: b, Action: a}}})
+	h.gets(store.Decision{
+		Account: account, Run: b, ResumeID: a, Actor: b, Body: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.Approve, Shown: b, Final: a}},
+	}, store.Accepted)
+	work, err := h.store.Claim(h.ctx(), store.Claim{Owner: a, Lease: aWhile, Account: account, Run: b})
+	h.must(err)
+	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
+	line, begun, err := h.store.Begin(h.ctx(), work.Lease, effect)
+	if err != nil || !begun || !reflect.DeepEqual(line.NewEffect, effect) {
+		h.t.Fatal(line, begun, err)
+	}
+	h.must(h.store.End(h.ctx(), store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}))
+	line, begun, err = h.store.Begin(h.ctx(), work.Lease, effect)
+	if err != nil || begun || line.Error != a || !reflect.DeepEqual(line.NewEffect, effect) {
+		h.t.Fatal(line, begun, err)
 	}
 }

@@ -49,8 +49,8 @@ func testEventStory(t *testing.T, h *house) {
 
 	h.gets(approve("r", "1", "i2", "i1"), store.Accepted)
 	lease = h.claimed("w", "r").Lease
-	h.effect(lease, "i1", 1)
-	h.end("i1", 1, store.Succeeded)
+	h.effect(lease, "i1")
+	h.end("i1", store.Succeeded)
 	story = append(story, "decided i2", "decided i1", "effect_begun i1", "effect_ended i1")
 	h.happened("r", story...)
 
@@ -116,7 +116,7 @@ func testEventEnds(_ *testing.T, h *house) {
 	h.must(err)
 	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.Cancelled, store.Beside{})
 	h.must(err)
-	h.end("l", 1, store.Succeeded)
+	h.end("l", store.Succeeded)
 	h.happened("late", "created", "decided l", "effect_begun l", "cancelled", "effect_ended l")
 }
 
@@ -136,14 +136,14 @@ func testEventNothing(_ *testing.T, h *house) {
 	h.waiting("r", "i")
 	h.gets(approve("r", "1", "i"), store.Accepted)
 	lease := h.claimed("w", "r").Lease
-	h.effect(lease, "i", 1)
-	h.end("i", 1, store.Succeeded)
+	h.effect(lease, "i")
+	h.end("i", store.Succeeded)
 	story := []string{"created", "asked i", "waiting", "decided i", "effect_begun i", "effect_ended i"}
 	h.happened("r", story...)
 
 	h.gets(approve("r", "1", "i"), store.Accepted) // again
 	h.gets(approve("r", "2", "i"), store.AlreadyDecided)
-	h.end("i", 1, store.Faulted)
+	h.end("i", store.Faulted)
 	old := store.Lease{Account: "acme", Run: "r", Fence: 1}
 	for _, err := range []error{
 		h.store.Release(h.ctx(), old, store.Release{Park: true}),

@@ -30,6 +30,8 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Feed_AllRunsOfAnAccountInPages", testFeed},
 		{"Feed_ACursorOfSomebodyElseIsRefused", testFeedCursor},
 		{"I8_EventsStayInTheirAccount", testEventAccounts},
+		{"I8_AnyBytesInEveryNameAreKeptApart", testNames},
+		{"Names_HaveAnyLength", testLongNames},
 		{"Concurrent_AFeedHasEveryEventOnceAndInOrder", testFeedWriters},
 		{"Watch_HintsAtEverythingThatHappens", testWatch},
 		{"Watch_EndsWithItsContext", testWatchEnds},
@@ -106,18 +108,18 @@ func (h *house) rest(lease store.Lease, rest store.Rest) store.Status {
 }
 
 // effect begins one of what was approved.
-func (h *house) effect(lease store.Lease, interrupt string, number int) {
+func (h *house) effect(lease store.Lease, interrupt string) {
 	h.t.Helper()
-	_, begun, err := h.store.Begin(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Number: number, Digest: "action-" + interrupt, Key: "k"})
+	_, begun, err := h.store.Begin(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Number: 1, Digest: "action-" + interrupt, Key: "k"})
 	h.must(err)
 	if !begun {
 		h.t.Fatal("the effect was begun before")
 	}
 }
 
-func (h *house) end(interrupt string, number int, state store.EffectState) {
+func (h *house) end(interrupt string, state store.EffectState) {
 	h.t.Helper()
-	h.must(h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Number: number, State: state, Receipt: []byte("receipt of " + interrupt)}))
+	h.must(h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Number: 1, State: state, Receipt: []byte("receipt of " + interrupt)}))
 }
 
 // life takes a run through nearly everything, up to its end.
@@ -129,14 +131,14 @@ func (h *house) life(id string) {
 	allowed := store.NewEffect{Interrupt: id + "-allowed", Number: 1, Digest: "d", Allowed: &store.Allowed{Data: []byte("what is allowed"), By: "policy"}}
 	_, _, err = h.store.Begin(h.ctx(), lease, allowed)
 	h.must(err)
-	h.end(id+"-allowed", 1, store.Succeeded)
+	h.end(id+"-allowed", store.Succeeded)
 	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "vote", ID: id + "-vote", Run: id, Body: []byte("vote in " + id)}}}))
 	h.ask(lease, id+"-1", id+"-2")
 	h.gets(approve(id, id, id+"-1"), store.Accepted)
 	h.gets(approve(id, id+" refused", "unknown"), store.Unknown)
 	lease = h.claimed("w", id).Lease
-	h.effect(lease, id+"-1", 1)
-	h.end(id+"-1", 1, store.Succeeded)
+	h.effect(lease, id+"-1")
+	h.end(id+"-1", store.Succeeded)
 	h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{id + "-1"}, Outcome: []byte("outcome of " + id)})
 }
 

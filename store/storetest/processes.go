@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Processes tests that processes which are killed share the runs of a store and lose nothing of what they were told (I2, I16). s is empty. A worker is
+// the test program, started again with these variables of the environment; it has to call [WorkForever] then, with the same store and its standard
+// output. over is called when all workers are dead, and returns when all of their leases are over.
+func Processes(t *testing.T, s store.Store, over func(), env ...string) {
+	t.Helper()
+	d := &desk{t, s}
+	for n := range sharedRuns {
+		_, err := s.Rest(t.Context(), d.begin(sharedRun(n)), askingOne(nil, sharedRun(n)+"/0"))
+		d.must(err)
+	}
+	var told chronicle
+	var all sync.WaitGroup
+	for slot := range 3 {
+		all.Go(func() {
+			for life := range 3 {
+				told.live(t, env, 15+7*slot+11*life)
+			}
+		})
+	}
+	all.Wait()
+	over()
+	heir := worker{store: s, name: "heir", lease: aWhile, told: io.Discard} // of what the last of them left
+	for n := 0; n < sharedRuns; {
+		d.must(heir.execute())
+		run, err := s.Get(t.Context(), "acme", "key-"+sharedRun(n))
+		d.must(err)
+		if run.Status == store.Waiting {
+			n++
+		}
+	}
+	told.check(d)
+}
+
+const sharedRuns = 4
+
+func sharedRun(n int) string { return fmt.Sprint("run-", n) }
+
+// askingOne asks a question, and says which in the outcome.
+func askingOne(applied []string, id string) store.Rest {
+	return store.Rest{Status: store.Waiting, Open: questions(id), Applied: applied, Outcome: []byte(id)}
+}
+
+// WorkForever decides and executes whatever there is, and tells what it was told by the store. It ends when nobody listens any more. See [Processes].
+func WorkForever(s store.Store, told io.Writer) error {
+	w := worker{store: s, name: fmt.Sprint("pid-", os.Getpid()), lease: 200 * time.Millisecond, told: told}
+	for {
+		if err := errors.Join(w.decide(), w.execute()); err != nil {
+			return err
+		}
+	}
+}
+
+type worker struct {
+	store   store.Store
+	name    string
+	lease   time.Duration
+	told    io.Writer
+	decided int
+}
+
+func (w *worker) tell(words ...any) error {
+	_, err := fmt.Fprintln(w.told, words...)
+	return err
+}
+
+// decide approves what some run waits for. The run's outcome says what that is.
+func (w *worker) decide() error {
+	run, err := w.store.Get(context.Background(), "acme", "key-"+sharedRun(rand.IntN(sharedRuns)))
+	if err != nil || run.Status != store.Waiting {
+		return err
+	}
+	w.decided++
+	id, resume := string(run.Outcome), fmt.Sprint(w.name, "-", w.decided)
+	decision := approve(run.ID, resume, id)
+	decision.Actor = w.name
+	receipt, err := w.store.Decide(context.Background(), decision)
+	if err == nil && receipt.Result == store.Accepted {
+		err = w.tell("decided", run.ID, id, w.name, resume)
+	}
+	return err
+}
+
+// execute takes a run one question further. Being fenced is no error: it was slow, and somebody else goes on.
+func (w *worker) execute() error {
+	work, err := w.store.Claim(context.Background(), store.Claim{Owner: w.name, Lease: w.lease})
+	if err != nil || work == nil {
+		return err
+	}
+	if err := w.tell("claimed", work.Run.ID, work.Lease.Fence); err != nil {
+		return err
+	}
+	if err = w.goOn(work); errors.Is(err, store.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+func (w *worker) goOn(work *store.Work) error {
+	ctx := context.Background()
+	var applied []string
+	for _, i := range work.Decided {
+		_, begun, err := w.store.Begin(ctx, work.Lease, store.NewEffect{Interrupt: i.ID, Number: 1, Digest: i.Final, Key: i.ID})
+		if err == nil && begun {
+			err = w.tell("begun", work.Run.ID, i.ID)
+		}
+		if err == nil {
+			err = w.store.End(ctx, store.EffectEnd{Account: "acme", Interrupt: i.ID, Number: 1, State: store.Succeeded})
+		}
+		if err != nil {
+			return err
+		}
+		applied = append(applied, i.ID)
+	}
+	key := store.Key{Account: "acme", Run: work.Run.ID}
+	checkpoint, err := w.store.Load(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	version, err := w.store.Fenced(work.Lease).Save(ctx, key, checkpoint.Version, parts{"run": w.name}.delta())
+	if errors.Is(err, store.ErrStale) {
+		return store.ErrFenced // it loaded what the next owner has saved
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.store.Rest(ctx, work.Lease, askingOne(applied, fmt.Sprint(work.Run.ID, "/", version)))
+	return err
+}
+
+// chronicle is what all workers were told, whether or not they were alive a moment later.
+type chronicle struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// live lets a worker live for some lines, and writes down all that it says until it is dead.
+func (c *chronicle) live(t *testing.T, env []string, lines int) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	cmd := exec.Command(exe)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	said := bufio.NewScanner(stdout)
+	for n := 0; said.Scan(); n++ {
+		c.mu.Lock()
+		c.lines = append(c.lines, said.Text())
+		c.mu.Unlock()
+		if n == lines {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("a worker ended by itself: %v", err)
+	}
+}
+
+func (c *chronicle) check(d *desk) {
+	d.t.Helper()
+	words, lines := map[string]int{}, map[string]int{}
+	for _, line := range c.lines {
+		lines[line]++
+		if lines[line] > 1 { // a fence has one owner, an effect is begun once, a question is decided once
+			d.t.Errorf("%q was told twice", line)
+		}
+		word := strings.Fields(line)
+		words[word[0]]++
+		if word[0] == "decided" && len(word) == 5 { // a worker may be killed in the middle of a line
+			checkDecided(d, word[1], word[2], word[3], word[4])
+		}
+	}
+	d.t.Log(words)
+	if words["decided"] < 20 || words["claimed"] < 20 || words["begun"] < 20 {
+		d.t.Errorf("the workers did too little: %v", words)
+	}
+}
+
+// checkDecided wants an accepted decision to be what is written down, and applied.
+func checkDecided(d *desk, run, id, actor, resume string) {
+	d.t.Helper()
+	receipt, err := d.runs.Resumed(d.ctx(), "acme", actor, resume)
+	if err != nil || receipt.Result != store.Accepted || receipt.Outcome == nil {
+		d.t.Errorf("resume %s came to %+v, %v", resume, receipt, err)
+	}
+	all, err := d.runs.Interrupts(d.ctx(), "acme", run)
+	d.must(err)
+	n := slices.IndexFunc(all, func(i store.Interrupt) bool { return i.ID == id })
+	if n < 0 || all[n].By != actor || all[n].ResumeID != resume || all[n].Verdict != store.Approve || !all[n].Applied {
+		d.t.Errorf("%s accepted for %s by %s, but the book has %+v", resume, id, actor, all)
+	}
+}

@@ -167,7 +167,7 @@ func (s *spied) misuse(id string) {
 		s.ask("agent@acme", "POST", "/api/v1/requests", body)
 	}
 	s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"9","answer":{"action":"explode","feedback":`+quoted+`}}`) // nobody knows
-	s.ask("agent@acme", "GET", "/api/v1/runs/k/events", "", "Last-Event-ID", secretAnswer)
+	s.ask("agent@acme", "GET", "/api/v1/runs/unknown/events", "", "Last-Event-ID", secretAnswer)
 	s.ask("agent@acme", "GET", "/api/v1/runs?cursor="+secretAnswer, "")
 	s.ask("agent@acme", "GET", "/api/v1/runs?limit="+secretAnswer, "")
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:content-review","input":{"topic":{"a":`+quoted+`}}}`)
@@ -191,11 +191,11 @@ func (s *spied) look(id string) {
 	}
 }
 
-// inBackground reads a stream in the background; what it returns waits for the end.
+// inBackground reads a stream in the background, of one who comes back with an id that is none; what it returns waits for the end.
 func (s *spied) inBackground(who, path string) func() string {
 	s.Helper()
 	done := make(chan string, 1)
-	go func() { done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream).body }()
+	go func() { done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream, "Last-Event-ID", secretAnswer).body }()
 	return func() string {
 		// The outcome and the tokens are for whoever may follow the run; everything else in a stream is about it and not of it.
 		var rest []string

@@ -195,7 +195,9 @@ func (s *spied) look(id string) {
 func (s *spied) inBackground(who, path string) func() string {
 	s.Helper()
 	done := make(chan string, 1)
-	go func() { done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream, "Last-Event-ID", secretAnswer).body }()
+	go func() {
+		done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream, "Last-Event-ID", secretAnswer).body
+	}()
 	return func() string {
 		// The outcome and the tokens are for whoever may follow the run; everything else in a stream is about it and not of it.
 		var rest []string

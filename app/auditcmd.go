@@ -238,9 +238,12 @@ func (c *auditExport) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// operators is a line for the log of an account about what somebody did who has the store in their hands. Who that is, only the machine knows.
+// operator is somebody who has the store in their hands.
+const operator = "operator"
+
+// operators is a line for the log of an account about what an operator did. Who that is, only the machine knows.
 func operators(account string, did audit.Body) (store.Beside, error) {
-	actor := audit.Actor{Principal: "operator", Kind: audit.System, Via: "cli"}
+	actor := audit.Actor{Principal: operator, Kind: audit.System, Via: "cli"}
 	if me, err := user.Current(); err == nil && me.Username != "" {
 		actor.Identity = "os:" + strings.ToValidUTF8(me.Username, "\uFFFD")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
@@ -169,7 +170,7 @@ func (run demoRun) tell(ctx context.Context, e *executor.Executor) error {
 		}
 	}
 	if run.cancelled {
-		return e.Cancel(ctx, demoAccount, run.key, "ann")
+		return e.Cancel(ctx, demoAccount, run.key, desk.From{Actor: desk.Person("ann", "")})
 	}
 	return nil
 }

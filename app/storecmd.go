@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/store"
@@ -230,7 +231,7 @@ type storeRetry struct {
 // Run lets a parked run go on.
 func (c *storeRetry) Run(ctx context.Context, p *program) error {
 	return c.withExecutor(ctx, p, func(o *opened) error {
-		if err := o.Retry(ctx, c.Account, c.StateKey, "operator"); err != nil {
+		if err := o.Retry(ctx, c.Account, c.StateKey, desk.From{Actor: desk.Actor{ID: operator, Kind: desk.System}, Via: "cli"}); err != nil {
 			return err
 		}
 		row := struct {

@@ -99,9 +99,9 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 }
 
 // end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
-func (e *Executor) end(ctx context.Context, run store.Run, actor string, as store.Status) error {
+func (e *Executor) end(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
 	return whileStale(ctx, func() error {
-		beside, err := e.ending(ctx, run, actor, as)
+		beside, err := e.ending(ctx, run, by, as)
 		if err == nil {
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
@@ -110,7 +110,7 @@ func (e *Executor) end(ctx context.Context, run store.Run, actor string, as stor
 }
 
 // ending is what is written with the end of a run.
-func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as store.Status) (store.Beside, error) {
+func (e *Executor) ending(ctx context.Context, run store.Run, by desk.From, as store.Status) (store.Beside, error) {
 	c := &filing{run: run}
 	var err error
 	if c.now, err = e.store.Now(ctx); err != nil {
@@ -119,7 +119,7 @@ func (e *Executor) ending(ctx context.Context, run store.Run, actor string, as s
 	if err := e.withdrawOpen(ctx, c, "", string(as)); err != nil {
 		return store.Beside{}, err
 	}
-	err = c.line(onBehalfOf(actor), c.place(), audit.RunEnded{Status: string(as)})
+	err = c.line(onBehalfOf(by), c.place(), audit.RunEnded{Status: string(as)})
 	return c.Beside, err
 }
 

@@ -64,7 +64,7 @@ func onlyOpen(open []store.Interrupt, targets map[string]Answer, value json.RawM
 	case len(open) > 1:
 		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
 	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.InDoubt.Name() || open[0].Kind == gateKind:
-		return nil, fmt.Errorf("%w: a decision on an action names the question: use targets", ErrInvalid)
+		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", ErrInvalid)
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }

@@ -249,7 +249,7 @@ func TestDesk_ActsThatDecideNothing(t *testing.T) {
 		if _, err := e.Act(t.Context(), "other", id, desk.View{From: from("bob")}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("I8: from another account: %v", err)
 		}
-		if err := e.Cancel(t.Context(), "acme", "drop-1", "req"); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "drop-1", desk.From{Actor: desk.Person("req", "")}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: from("bob"), Text: "?"}); !errors.Is(err, desk.ErrWithdrawn) {

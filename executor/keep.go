@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -127,7 +128,7 @@ func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, er
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if run.Status.Alive() {
-		if err := e.end(ctx, run, "", store.Cancelled); err != nil && !isNotFound(err) {
+		if err := e.end(ctx, run, desk.From{}, store.Cancelled); err != nil && !isNotFound(err) {
 			return err
 		}
 	}

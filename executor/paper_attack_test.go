@@ -56,7 +56,7 @@ func TestAttack_WhatIsWithdrawnIsToldAndCounted(t *testing.T) {
 	})
 	e.Start()
 	waits(t, mustRun(t, e, scriptedStart()))
-	if err := e.Cancel(t.Context(), "acme", "x-1", "ann"); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ann", "")}); err != nil {
 		t.Fatal(err)
 	}
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -52,8 +53,8 @@ func className(err error) string {
 	return cmp.Or(strings.Join(names, ": "), "an error without a type")
 }
 
-// Retry lets a parked run go on, on somebody's behalf. It returns ErrNotParked if the run is not parked.
-func (e *Executor) Retry(ctx context.Context, account, stateKey, actor string) error {
+// Retry lets a parked run go on, on somebody's behalf; the zero From is the system. It returns ErrNotParked if the run is not parked.
+func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
 	run, err := e.find(ctx, account, stateKey)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey, actor string) e
 		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
 	}
 	c := &filing{run: run}
-	if err := c.line(onBehalfOf(actor), c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
+	if err := c.line(onBehalfOf(by), c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
 	if err := e.store.Amend(ctx, account, c.Beside); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -83,11 +84,11 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
-		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); !errors.Is(err, executor.ErrNotParked) {
+		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) {
 			t.Errorf("once more: %v", err)
 		}
 	})

@@ -52,12 +52,12 @@ var (
 	clockLine = audit.Actor{Principal: "system:clock", Kind: audit.Clock}
 )
 
-// onBehalfOf is the person who had something done, or the system if nobody is named.
-func onBehalfOf(person string) audit.Actor {
-	if person == "" {
+// onBehalfOf is whoever had something done, or the system if nobody is named.
+func onBehalfOf(from desk.From) audit.Actor {
+	if from.Actor.ID == "" {
 		return theSystem
 	}
-	return audit.Actor{Principal: person, Kind: audit.Person}
+	return personOf(from)
 }
 
 // line adds a line to the audit log.

@@ -84,7 +84,7 @@ func TestRefused_TooLate(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
-		if err := e.Cancel(t.Context(), "acme", "drop-1", "req"); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "drop-1", desk.From{Actor: desk.Person("req", "")}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: by("bob"), Text: "too late?"}); !errors.Is(err, desk.ErrWithdrawn) {

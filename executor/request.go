@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,6 +45,8 @@ type Request struct {
 	// Actor is who decides, or on whose behalf a run is started. Via is the channel on which that came, Auth how strongly the actor was authenticated.
 	Actor, Via string
 	Auth       desk.Auth
+	// Kind is what an actor is who starts a run; a person by default. Only people decide.
+	Kind desk.ActorKind
 	// Value answers the one question that is open; Targets answers questions by id. A decision on an action needs an id: otherwise somebody who looked
 	// at one action could approve the next one, if the first was decided meanwhile.
 	Value   json.RawMessage
@@ -51,6 +54,11 @@ type Request struct {
 
 	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
 	Wait time.Duration
+}
+
+// from is who starts a run, or has one ended for it.
+func (r Request) from() desk.From {
+	return desk.From{Actor: desk.Actor{ID: r.Actor, Kind: cmp.Or(r.Kind, desk.Human), Auth: r.Auth}, Via: r.Via}
 }
 
 // Answer is what a person answers to one question.
@@ -151,7 +159,7 @@ func (e *Executor) prepare(ctx context.Context, request Request, begin *store.Ne
 	case !request.Supersede || request.Once:
 		return "", fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
 	}
-	if err = e.end(ctx, last, request.Actor, store.Superseded); errors.Is(err, store.ErrNotFound) {
+	if err = e.end(ctx, last, request.from(), store.Superseded); errors.Is(err, store.ErrNotFound) {
 		return "", nil // it ended by itself
 	}
 	return "", err
@@ -216,13 +224,13 @@ func (e *Executor) find(ctx context.Context, account, stateKey string) (store.Ru
 	return run, err
 }
 
-// Cancel ends a run, on somebody's behalf. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrOver if the run is over.
-func (e *Executor) Cancel(ctx context.Context, account, stateKey, actor string) error {
+// Cancel ends a run, on somebody's behalf; the zero From is the system. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrOver if the run is over.
+func (e *Executor) Cancel(ctx context.Context, account, stateKey string, by desk.From) error {
 	run, err := e.find(ctx, account, stateKey)
 	if err != nil {
 		return err
 	}
-	if err = e.end(ctx, run, actor, store.Cancelled); errors.Is(err, store.ErrNotFound) {
+	if err = e.end(ctx, run, by, store.Cancelled); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q is %s", ErrOver, stateKey, run.Status)
 	}
 	return err

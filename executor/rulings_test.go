@@ -343,7 +343,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		request := scriptedStart()
 		request.Wait = time.Hour
 		_, _ = e.Run(t.Context(), request)
-		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
@@ -353,7 +353,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
 			t.Errorf("nobody can tell who: %s", raw)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", "ops"); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
+		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
 			t.Errorf("once more: %v", err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -110,7 +111,7 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	for w.entered.Load() == 0 { // until it is at work
 		runtime.Gosched()
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", "ann"); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); err != nil {
 		t.Fatal(err)
 	}
 	nobodyOwns(t, runs, "demo-1")
@@ -119,10 +120,10 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.Cancelled {
 		t.Errorf("it is %s, %v", run.Status, err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", "ann"); !errors.Is(err, executor.ErrOver) {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrOver) {
 		t.Errorf("once more: %v", err)
 	}
-	if err := e.Cancel(t.Context(), "other", "demo-1", "ann"); !errors.Is(err, executor.ErrUnknownRun) {
+	if err := e.Cancel(t.Context(), "other", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrUnknownRun) {
 		t.Errorf("somebody else's: %v", err)
 	}
 }

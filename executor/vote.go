@@ -35,11 +35,7 @@ func (e *Executor) beginning(ctx context.Context, request Request, begin store.N
 	}
 	c := &filing{run: begun(begin, store.Lease{}), dossier: known}
 	c.Papers = append(c.Papers, paper)
-	actor := theSystem
-	if request.Actor != "" {
-		actor = audit.Actor{Principal: request.Actor, Kind: audit.Person, Via: request.Via, Auth: string(request.Auth)}
-	}
-	err = c.line(actor, c.place(), audit.RunStarted{Provider: begin.Provider, Generation: begin.After + 1, Input: c.digest(string(request.Input))})
+	err = c.line(onBehalfOf(request.from()), c.place(), audit.RunStarted{Provider: begin.Provider, Generation: begin.After + 1, Input: c.digest(string(request.Input))})
 	return c, &known, err
 }
 

@@ -67,7 +67,7 @@ func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
 		looking(t, s, m)
 		looking(t, s, m)
 		waits(t, mustRun(t, e, scriptedStart()))
-		if err := e.Cancel(t.Context(), "acme", "x-1", "ops"); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return len(m.heard()) >= 3 })

@@ -133,6 +133,19 @@ func (p Principal) Has(roles ...Role) bool {
 	return slices.Contains(p.Roles, Admin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
 }
 
+// kind is what the principal is to the record. Whoever may decide is a person, and so is who only reads.
+func (p Principal) kind() desk.ActorKind {
+	if slices.Contains(p.Roles, Agent) && !p.Has(Approver) {
+		return desk.Agent
+	}
+	return desk.Human
+}
+
+// from is the principal as one who does something.
+func (p Principal) from() desk.From {
+	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.kind(), Auth: p.Auth.Strength}, Via: p.Auth.via()}
+}
+
 // ErrUnauthenticated says that a request carries no valid credentials.
 var ErrUnauthenticated = errors.New("server: not signed in")
 
@@ -185,11 +198,7 @@ const decides desk.Name = "decide"
 // noteForbidden has it in the audit log that the caller does not have the role for what they wanted to do. They are refused even if it cannot be written.
 func (s *Server) noteForbidden(ctx context.Context, request string, act desk.Name) {
 	me := who(ctx)
-	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
-	if me.Has(Agent) {
-		from.Actor.Kind = desk.Agent
-	}
-	if err := s.config.Executor.NoteForbidden(ctx, me.Account, request, act, from); err != nil {
+	if err := s.config.Executor.NoteForbidden(ctx, me.Account, request, act, me.from()); err != nil {
 		s.config.Log.Error("a refusal is not in the audit log", "account", me.Account, "err", err)
 	}
 }

@@ -49,7 +49,7 @@ func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error
 // chatRequest reads what is wanted.
 func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Request, error) {
 	b, me := in.Body, who(ctx)
-	request := executor.Request{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength}
+	request := executor.Request{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.kind(), Via: me.Auth.via(), Auth: me.Auth.Strength}
 	wait, err := prefer(in.Prefer)
 	if err != nil {
 		return request, err

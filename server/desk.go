@@ -94,9 +94,8 @@ type actInput struct {
 
 // from says who does it, and under which key.
 func (in *actInput) from(ctx context.Context, act string) desk.From {
-	me := who(ctx)
-	from := desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}
-	if !me.Has(Approver) || act == "reply" { // whoever replies does so for the run
+	from := who(ctx).from()
+	if act == "reply" { // whoever replies does so for the run
 		from.Actor.Kind = desk.Agent
 	}
 	if in.Once != "" {

@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy/grant"
 )
@@ -72,7 +71,7 @@ func (s *Server) grants(ctx context.Context, _ *struct{}) (*grantsOutput, error)
 
 func (s *Server) revoke(ctx context.Context, in *grantInput) (*struct{}, error) {
 	me := who(ctx)
-	if err := s.config.Executor.Revoke(ctx, me.Account, in.ID, desk.From{Actor: desk.Person(me.ID, me.Auth.Strength), Via: me.Auth.via()}); err != nil {
+	if err := s.config.Executor.Revoke(ctx, me.Account, in.ID, me.from()); err != nil {
 		return nil, explain(err)
 	}
 	return nil, nil

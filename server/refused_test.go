@@ -48,3 +48,27 @@ func TestRefused_WhoeverDoesNotHaveTheRoleIsInTheLog(t *testing.T) {
 		t.Errorf("I8: %s", others)
 	}
 }
+
+// What an agent did stood in the log as the word of a person, without the key that it came with.
+func TestRuns_TheLogSaysThatAnAgentStartedAndEndedThem(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	if got := s.call("agent@acme", "POST", "/api/v1/runs/drop-1/cancel", ""); got.status != 204 {
+		t.Fatalf("%+v", got)
+	}
+	kinds := map[string]int{}
+	for line := range strings.Lines(s.call("auditor@acme", "GET", "/api/v1/audit", "").body) {
+		for _, kind := range []string{"run.started", "run.ended"} {
+			if !strings.Contains(line, `"kind":"`+kind+`"`) {
+				continue
+			}
+			kinds[kind]++
+			if !strings.Contains(line, `"actor":{"principal":"agent","kind":"agent","via":"http"`) {
+				t.Errorf("who? %s", line)
+			}
+		}
+	}
+	if kinds["run.started"] != 1 || kinds["run.ended"] != 1 {
+		t.Errorf("the log has %v", kinds)
+	}
+}

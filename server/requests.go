@@ -134,7 +134,7 @@ func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) 
 	if err != nil {
 		return nil, err
 	}
-	request := executor.Request{Account: me.Account, StateKey: in.Body.StateKey, Graph: askGraph, Actor: me.ID, Via: me.Auth.via(), Wait: wait}
+	request := executor.Request{Account: me.Account, StateKey: in.Body.StateKey, Graph: askGraph, Actor: me.ID, Kind: me.kind(), Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait}
 	once(&request, in.Once)
 	in.Body.StateKey = ""
 	if request.Input, err = json.Marshal(in.Body); err != nil {

@@ -53,7 +53,7 @@ func (s *Server) registerRuns() {
 	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
-		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey, who(ctx).ID))
+		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey, who(ctx).from()))
 	})
 	s.registerEvents()
 }
@@ -68,7 +68,7 @@ func orProblem(err error) error {
 // cancelRun ends a run. To end it once more changes nothing, and is no error.
 func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := who(ctx).Account
-	err := s.config.Executor.Cancel(ctx, account, in.StateKey, who(ctx).ID)
+	err := s.config.Executor.Cancel(ctx, account, in.StateKey, who(ctx).from())
 	if errors.Is(err, executor.ErrOver) {
 		if view, lookErr := s.config.Executor.Look(ctx, account, in.StateKey); lookErr == nil && view.Status == store.Cancelled {
 			return nil, nil

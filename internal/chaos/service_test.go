@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -140,11 +141,11 @@ func questionOf(i store.Interrupt) question {
 }
 
 func (f *fermataService) cancel(ctx context.Context, r request) (answer, error) {
-	return didOrOver(f.executor.Cancel(ctx, r.Account, r.Key, ""))
+	return didOrOver(f.executor.Cancel(ctx, r.Account, r.Key, desk.From{}))
 }
 
 func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {
-	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key, ""))
+	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key, desk.From{}))
 }
 
 // act has nothing to act on: nobody looks at the desk of orders.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
@@ -77,7 +78,7 @@ func (c *crowd) cancel() {
 	}
 	e, key := alive[s.rng.IntN(len(alive))].exec, runs[s.rng.IntN(len(runs))].StateKey
 	s.note("cancel", key)
-	go func() { _ = e.Cancel(s.t.Context(), account, key, "eve") }()
+	go func() { _ = e.Cancel(s.t.Context(), account, key, desk.From{Actor: desk.Person("eve", "")}) }()
 }
 
 // asked are the questions of all runs, the open ones first.

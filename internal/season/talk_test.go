@@ -98,7 +98,7 @@ func (s *season) cancel(r *run) {
 		return
 	}
 	defer e.calls.Done()
-	switch err := e.Cancel(context.Background(), account, r.key, r.requester); {
+	switch err := e.Cancel(context.Background(), account, r.key, desk.From{Actor: desk.Person(r.requester, "")}); {
 	case err == nil:
 		s.dropped(r)
 	case !errors.Is(err, executor.ErrOver) && !gone(err):

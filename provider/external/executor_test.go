@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/provider"
@@ -78,7 +79,7 @@ func TestExecutor_ADeadLetterIsDeliveredWhenSomebodyHasLookedAtIt(t *testing.T) 
 		}
 	}
 	back.Store(true)
-	if err := e.Retry(t.Context(), "acme", "refund-17", "ops"); err != nil {
+	if err := e.Retry(t.Context(), "acme", "refund-17", desk.From{Actor: desk.Person("ops", "")}); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := e.Run(t.Context(), answer("refund-17", `{"action":"approve"}`))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
@@ -87,7 +88,7 @@ func TestExecutor_AnAgentHearsThatItsRunWasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "refund-17", "ops"); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "refund-17", desk.From{Actor: desk.Person("ops", "")}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{first.Interrupts[0].ID: "superseded", second.(fermata.NeedsInput).Interrupts[0].ID: "cancelled"}

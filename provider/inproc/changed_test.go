@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/box"
@@ -105,7 +106,7 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 			old.Start()
 			for event, err := range old.Follow(t.Context(), "acme", "trip-1", store.Event{}) {
 				if err == nil && event.Kind == store.EventParked { // it was tried once; by default it is 25 times
-					err = old.Retry(t.Context(), "acme", "trip-1", "ops")
+					err = old.Retry(t.Context(), "acme", "trip-1", desk.From{Actor: desk.Person("ops", "")})
 				}
 				if err != nil {
 					t.Fatal(err)

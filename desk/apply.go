@@ -287,10 +287,14 @@ func (d *draft) text(s string, needed bool) error {
 	return nil
 }
 
-// room refuses to let a list grow without end.
+// room refuses to let a list grow without end. Half of it is for people: an agent must not be able to leave them no place for a word.
 func (d *draft) room(n int) error {
-	if n >= maxItems {
-		return d.refuse(ErrTooMany, fmt.Sprintf("more than %d", maxItems))
+	most := maxItems
+	if d.from.Actor.Kind == Agent {
+		most /= 2
+	}
+	if n >= most {
+		return d.refuse(ErrTooMany, fmt.Sprintf("more than %d", most))
 	}
 	return nil
 }

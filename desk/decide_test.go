@@ -280,7 +280,13 @@ func TestTexts_AreLimited(t *testing.T) {
 	w.refused("bad_text", desk.Comment{From: w.by("ann"), Text: strings.Repeat("é", 4001)})
 	w.refused("bad_text", desk.Comment{From: w.by("ann"), Text: "\xff"})
 	w.do(desk.Comment{From: w.by("ann"), Text: strings.Repeat("é", 4000)})
-	for range 199 {
+	agent := w.by("robot")
+	agent.Actor.Kind = desk.Agent
+	for range 99 {
+		w.do(desk.Comment{From: agent, Text: "again and again"})
+	}
+	w.refused("too_many", desk.Comment{From: agent, Text: "again and again"})
+	for range 100 { // there is a place left for people
 		w.do(desk.Comment{From: w.by("ann"), Text: "again"})
 	}
 	w.refused("too_many", desk.Comment{From: w.by("ann"), Text: "again"})

@@ -61,7 +61,7 @@ func (s *season) look(e *instance, p *person, a *ask) (sight, bool) {
 	a.saw = append(a.saw, saw{p, seen})
 	if s.rng.IntN(3) > 0 {
 		s.act(e, a, desk.View{From: s.from(p)}, func(now time.Time) {
-			a.looks = append(a.looks, look{now, a.member(p.name, s.staff) && !a.excluded(p.name, desk.VerbApprove)})
+			a.looks = append(a.looks, look{now, p.name, a.member(p.name, s.staff) && !a.excluded(p.name, desk.VerbApprove)})
 		})
 	}
 	return seen, true

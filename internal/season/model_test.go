@@ -66,6 +66,7 @@ type epoch struct {
 // look is somebody's look at a request, or their claim: what keeps a reminder from being sent.
 type look struct {
 	at  time.Time
+	by  string
 	may bool // surely by somebody who may decide
 }
 

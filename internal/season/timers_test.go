@@ -130,7 +130,7 @@ func (s *season) step(a *ask, e epoch, step int, n told, what string, due, last 
 	if !e.until.IsZero() && due.After(e.until) {
 		s.bad(a, "%s was told, due at %s, and was void from %s on", what, due, e.until)
 	}
-	if plan.unseen && slices.ContainsFunc(a.looks, func(l look) bool { return l.may && l.at.After(e.base) && l.at.Before(due) }) {
+	if plan.unseen && slices.ContainsFunc(a.looks, func(l look) bool { return s.keeps(a, l) && l.at.After(e.base) && l.at.Before(due) }) {
 		s.bad(a, "%s was told at %s, and somebody had seen it: %v in %+v", what, n.at, a.looks, e)
 	}
 	if !plan.region {
@@ -142,6 +142,11 @@ func (s *season) step(a *ask, e epoch, step int, n told, what string, due, last 
 	if len(n.Targets) != 1+len(plan.targets) || !s.awake(a, n, due) {
 		s.bad(a, "%s was told at %s to %v, who sleep", what, n.at, n.Targets)
 	}
+}
+
+// keeps reports whether a look surely keeps a reminder from being sent: whoever looked could decide all the time.
+func (s *season) keeps(a *ask, l look) bool {
+	return l.may && !s.staff.hasMoved(l.by) && !a.excluded(l.by, desk.VerbApprove)
 }
 
 // awake reports whether the region that was told was the one to be told at some moment since the step was due.

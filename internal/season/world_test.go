@@ -231,6 +231,13 @@ func routesOf(all []*place) (map[string]desk.Route, map[string]plan) {
 type directory struct {
 	mu     sync.Mutex
 	groups map[string][]string
+	moved  map[string]bool // who has left a group, for a while or for good
+}
+
+func (d *directory) hasMoved(person string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.moved[person]
 }
 
 // Member reports whether somebody is in a group now.
@@ -256,6 +263,10 @@ func (d *directory) leave(who, person string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.groups[who] = slices.DeleteFunc(slices.Clone(d.groups[who]), func(p string) bool { return p == person })
+	if d.moved == nil {
+		d.moved = make(map[string]bool)
+	}
+	d.moved[person] = true
 }
 
 func (d *directory) join(who, person string) {

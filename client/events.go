@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -86,6 +87,9 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	if response.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 		return refusal(response, data)
+	}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return never, unexpected(response) // or one would wait for ever for the events of a page
 	}
 	for kind, data := range messages(response.Body) {
 		if kind == api.EventRun {

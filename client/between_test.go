@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,5 +61,39 @@ func TestClient_APageOfSomebodyInBetweenIsNoAnswer(t *testing.T) {
 				t.Error("events were waited for as long as there was time")
 			}
 		})
+	}
+}
+
+// Something in between has no patience with silence, and cuts streams on which nothing happens. That is no reason to give up, nor is that the server is not
+// there for a moment after it happened often.
+func TestClient_AStreamThatBreaksWhileNothingHappensIsOpenedAgain(t *testing.T) {
+	var streams atomic.Int64
+	c := serve(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/events") {
+				h.ServeHTTP(w, r)
+				return
+			}
+			switch n := streams.Add(1); {
+			case n <= 6:
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte(": hello\n\n"))
+			case n == 7:
+				w.WriteHeader(http.StatusBadGateway)
+			default:
+				h.ServeHTTP(w, r)
+			}
+		})
+	})
+	if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":"by "}`)); err != nil {
+		t.Fatal(err)
+	}
+	for event, err := range c.Events(t.Context(), "memo-1", "") {
+		if err != nil {
+			t.Fatalf("after %d connections: %v", streams.Load(), err)
+		}
+		if event.Outcome != nil {
+			return
+		}
 	}
 }

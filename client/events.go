@@ -52,12 +52,16 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 // stream reads connections, one after the other, until an outcome is the last.
 func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		failed := 0 // since the server was there: that a connection breaks while nothing happens is no reason to give up
 		for lost := 0; ; lost++ {
 			again, err := c.follow(ctx, next(), after, func(e Event) bool {
-				lost, after = 0, cmp.Or(e.ID, after)
+				lost, failed, after = 0, 0, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
-			if err != nil && (again < 0 || ctx.Err() != nil || lost >= c.tries) {
+			if failed++; err == nil {
+				failed = 0
+			}
+			if err != nil && (again < 0 || ctx.Err() != nil || failed > c.tries) {
 				yield(Event{}, err)
 				return
 			}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -46,10 +47,15 @@ func (t tracing) tracer() trace.Tracer {
 	return t.provider.Tracer("github.com/fermata-go/fermata")
 }
 
+// lastTraces is how long sending what is left may take: the doors are shut by then, and whoever takes this server's place waits for its store.
+const lastTraces = 3 * time.Second
+
 // close sends what is left.
 func (t tracing) close(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lastTraces)
+	defer cancel()
 	return t.provider.Shutdown(ctx)
 }

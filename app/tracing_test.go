@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 )
 
 // collector takes OTLP over HTTP, as far as a test needs one.
@@ -49,4 +50,21 @@ func TestI7_TracesGoToTheCollector(t *testing.T) {
 func TestServe_WithoutItsCollector(t *testing.T) {
 	r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT=http://127.0.0.1:1/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=2s"), signing(t))
 	startMemo(t, r.Executor, "acme")
+}
+
+// A collector that takes what it is sent and says nothing does not hold up the end of a server: until then nobody else can have its store.
+func TestServe_EndsWhenItsCollectorHangs(t *testing.T) {
+	over := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
+	defer s.Close()
+	defer close(over)
+	var begun time.Time
+	t.Run("a server", func(t *testing.T) { // it ends with its test
+		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=20s"), signing(t))
+		startMemo(t, r.Executor, "acme")
+		begun = time.Now()
+	})
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
 }

@@ -45,7 +45,9 @@ func New(base, token string) (*Client, error) {
 		return nil, fmt.Errorf("client: %q is no http or https URL", base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	return &Client{base: u, token: token, http: &http.Client{Transport: transport}, tries: 5}, nil
+	// A server sends nobody elsewhere. Whoever does stands in between, and a POST that follows it would arrive as a GET, if at all.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: u, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, tries: 5}, nil
 }
 
 // Start starts a run, and returns how far it has come. The same start with the same state key counts once.
@@ -245,11 +247,13 @@ func (c *Client) once(ctx context.Context, r request, answer any) (again time.Du
 	if err != nil {
 		return 0, err
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	switch {
+	case response.StatusCode >= http.StatusMultipleChoices:
 		return refusal(response, data)
-	}
-	if answer == nil {
+	case answer == nil && response.StatusCode == http.StatusNoContent:
 		return never, nil
+	case answer == nil: // a page in the place of the answer must not be taken for the word that it was done
+		return never, unexpected(response)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return never, fmt.Errorf("client: the server's answer: %w", err)
@@ -307,6 +311,11 @@ func refusal(response *http.Response, data []byte) (again time.Duration, err err
 		return time.Duration(min(max(0, seconds), 60)) * time.Second, problem
 	}
 	return never, problem
+}
+
+// unexpected says that what came is not what a Fermata server answers, although it looks like success.
+func unexpected(response *http.Response) error {
+	return &api.Problem{Status: response.StatusCode, Code: "http", Detail: "this is no answer of a Fermata server: " + response.Status}
 }
 
 // mayRepeat reports whether what was answered with a status may work later.

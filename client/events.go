@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -51,12 +52,16 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 // stream reads connections, one after the other, until an outcome is the last.
 func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		failed := 0 // since the server was there: that a connection breaks while nothing happens is no reason to give up
 		for lost := 0; ; lost++ {
 			again, err := c.follow(ctx, next(), after, func(e Event) bool {
-				lost, after = 0, cmp.Or(e.ID, after)
+				lost, failed, after = 0, 0, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
-			if err != nil && (again < 0 || ctx.Err() != nil || lost >= c.tries) {
+			if failed++; err == nil {
+				failed = 0
+			}
+			if err != nil && (again < 0 || ctx.Err() != nil || failed > c.tries) {
 				yield(Event{}, err)
 				return
 			}
@@ -86,6 +91,9 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	if response.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 		return refusal(response, data)
+	}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return never, unexpected(response) // or one would wait for ever for the events of a page
 	}
 	for kind, data := range messages(response.Body) {
 		if kind == api.EventRun {

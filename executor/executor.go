@@ -31,7 +31,7 @@ type Config struct {
 	// after a third of it.
 	Lease time.Duration
 	// Workers is how many runs that it found in the store this process executes at the same time. Those that its own callers start or decide are
-	// executed beside them. The default is 4.
+	// executed beside them, and so are those that only wait for somebody elsewhere: see [provider.Capabilities]. The default is 4.
 	Workers int
 	// Poll is how often idle workers look for work. The default is 1 s.
 	Poll time.Duration
@@ -101,6 +101,7 @@ type Executor struct {
 	dossiers  dossiers     // a cache
 	// explaining counts the questions to runs that are being answered here: see explain.
 	explaining atomic.Int64
+	calling    atomic.Int64              // the executions that have no worker: see aside
 	full       atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.

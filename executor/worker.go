@@ -39,7 +39,7 @@ func (e *Executor) rests(atMost time.Duration) {
 	}
 }
 
-// seek is a worker: it claims runs and executes them, one at a time.
+// seek is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
 func (e *Executor) seek() {
 	for !e.closing() {
 		work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
@@ -50,8 +50,30 @@ func (e *Executor) seek() {
 			e.idle(e.config.Poll)
 			continue
 		}
-		e.execute(work, atHand{})
+		if !e.aside(work) {
+			e.execute(work, atHand{})
+		}
 	}
+}
+
+// callsAtOnce is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
+// workers.
+const callsAtOnce = 128
+
+// aside executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
+func (e *Executor) aside(work *store.Work) bool {
+	p, err := e.providerOf(work.Run)
+	if err != nil || !p.Capabilities().Calls {
+		return false
+	}
+	if e.calling.Add(1) <= callsAtOnce && e.begins(func() {
+		defer e.calling.Add(-1)
+		e.execute(work, atHand{})
+	}) {
+		return true
+	}
+	e.calling.Add(-1)
+	return false
 }
 
 // expireAtOnce is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.

@@ -48,6 +48,9 @@ type Capabilities struct {
 	Parallel bool
 	// Effects: effects are begun in the owner's ledger. Without it, what the run does outside is its own affair.
 	Effects bool
+	// Calls: executions do nothing but call somebody elsewhere and wait. The executor has more of them under way than it has workers: those who take long
+	// to answer must not hold up the others.
+	Calls bool
 }
 
 // Run names a run.

@@ -109,7 +109,7 @@ type Classes map[string]string
 type Runs struct {
 	Timeout     time.Duration `key:"timeout" min:"0s" help:"How long a question may be open before it expires; 0 is for ever."`
 	Retention   time.Duration `key:"retention" min:"0s" help:"How long a run is kept after it is over; 0 is for ever. 30d are thirty days."`
-	Workers     int           `key:"workers" min:"1" help:"How many runs this process executes at the same time, beside those that callers wait for."`
+	Workers     int           `key:"workers" min:"1" help:"How many runs this process executes at the same time, beside those that callers wait for, and webhooks on their way."`
 	Lease       time.Duration `key:"lease" min:"1s" help:"How long a run stays with a process that says nothing. After that another one takes over."`
 	SaveDelay   time.Duration `key:"saveDelay" min:"0s" help:"For how long a step that a run has done may be kept in memory, so that several are saved together. A process that dies does such a step again; questions, decisions and effects are never kept back. 0 saves each at once."`
 	Wait        time.Duration `key:"wait" min:"1ms" help:"How long a caller waits for an execution before it hears that it is under way."`

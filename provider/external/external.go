@@ -64,8 +64,8 @@ func New(config Config) (*Provider, error) {
 // Name is "external".
 func (p *Provider) Name() string { return Name }
 
-// Capabilities are none: a request is one question, and what comes after the answer is the agent's affair.
-func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+// Capabilities are next to none: a request is one question, and what comes after the answer is the agent's affair.
+func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{Calls: true} }
 
 // Graphs lists the one graph.
 func (p *Provider) Graphs() []provider.Graph {

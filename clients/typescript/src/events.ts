@@ -1,3 +1,4 @@
+import { expectType } from "./problem.js";
 import type { components } from "./schema.js";
 import type { Outcome } from "./types.js";
 import { mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
@@ -52,6 +53,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
         headers["Last-Event-ID"] = after;
       }
       const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
+      expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
       lost = 0; // the server is there: that a connection breaks while nothing happens is no reason to give up
       for await (const message of messages(response)) {
         const event = read(message);

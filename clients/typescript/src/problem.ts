@@ -60,3 +60,12 @@ export async function problemOf(response: Response): Promise<Problem> {
   const text = response.statusText || String(response.status);
   return new Problem({ status: response.status, code: httpCode, title: text, detail: text }, retryAfter);
 }
+
+/** Throws unless an answer is of a type. What is not comes from somebody in between: a page to sign in is not the word that something was done. */
+export function expectType(response: Response, type: string): void {
+  const got = response.headers.get("Content-Type") ?? "";
+  if (got.split(";")[0]?.trim().toLowerCase() !== type) {
+    const detail = `this is no answer of a Fermata server: ${response.status}`;
+    throw new Problem({ status: response.status, code: httpCode, title: httpCode, detail });
+  }
+}

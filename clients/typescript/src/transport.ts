@@ -1,4 +1,4 @@
-import { problemOf, Problem } from "./problem.js";
+import { expectType, problemOf, Problem } from "./problem.js";
 
 /** Where a server is, who calls, and how patient the caller is. */
 export interface ClientOptions {
@@ -68,8 +68,11 @@ export class Transport {
     const limit = limited(this.#timeout, call.signal);
     try {
       const response = await this.send(path, call, body, limit.signal);
-      const text = await response.text();
-      return (text === "" ? undefined : JSON.parse(text)) as T;
+      if (response.status === 204) {
+        return undefined as T;
+      }
+      expectType(response, "application/json");
+      return (await response.json()) as T;
     } finally {
       limit.clear();
     }

@@ -227,6 +227,20 @@ test("connections that break while nothing happens are no reason to give up", as
   assert.equal(breaks, 0);
 });
 
+for (const [name, page] of Object.entries({
+  "a page": () => new Response("<html>Sign in first</html>", { headers: { "Content-Type": "text/html" } }),
+  "nothing at all": () => new Response(""),
+})) {
+  test(`what somebody in between says is no answer: ${name}`, async () => {
+    const between = new Client({ url, token, fetch: async () => page(), tries: 2 });
+    const refusedByNobody = async (call: Promise<unknown>) =>
+      assert.rejects(call, (error) => error instanceof Problem && error.is("http") && error.status === 200);
+    await refusedByNobody(between.cancel("somebody-elses"));
+    await refusedByNobody(between.start(review, { topic: "tea" }));
+    await refusedByNobody(between.wait("somebody-elses", { signal: AbortSignal.timeout(5_000) })); // and not read again and again
+  });
+}
+
 test("a wait lasts until the run is over, and can be ended", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `wait-${newId()}`;

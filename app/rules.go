@@ -105,7 +105,7 @@ func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, er
 			text, err := os.ReadFile(c.PolicyFile)
 			return c.PolicyFile, text, err
 		}
-		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups})
+		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups, Untold: policy.Untellable})
 		if _, err := f.rules.Reload(ctx); err != nil {
 			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
 		}

@@ -125,9 +125,10 @@ func askedKey(run store.Run, interrupt string) string {
 	return ident.Derive("c", run.ID, questionID(interrupt))
 }
 
-// describe adds to the input of the rules what the action itself does not say.
+// describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to nobody here.
 func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time.Time) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = run.Account, e.config.Desk.Environment, run.Graph, d.Requester, now
+	in.Untold = policy.Untellable
 	if e.config.Desk.Zone != nil {
 		in.Zone = e.config.Desk.Zone.String()
 	}

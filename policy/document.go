@@ -27,13 +27,14 @@ type reading struct {
 	file      string
 	rule      string // the id of the rule that is being read
 	directory Directory
+	untold    []string
 	problems  []Problem
 	// expressions are those that await their programs.
 	expressions []expression
 }
 
-func newReading(file string, directory Directory) *reading {
-	r := &reading{file: file, directory: directory}
+func newReading(file string, options Options) *reading {
+	r := &reading{file: file, directory: options.Directory, untold: options.Untold}
 	r.Report = func(line int, text string) {
 		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
 	}

@@ -10,6 +10,8 @@ import (
 type Options struct {
 	// Directory, if given, makes a group that is not there, is empty or too small a load error.
 	Directory Directory
+	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one is a load error: such a rule could never be judged.
+	Untold []string
 }
 
 // Set is a file of rules, loaded and ready to decide. It does not change, and may be used by several goroutines.
@@ -29,7 +31,7 @@ type Set struct {
 // Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
 // that lists every mistake with its line. The name of the file only serves for messages.
 func Load(file string, src []byte, options Options) (*Set, error) {
-	r := newReading(file, options.Directory)
+	r := newReading(file, options)
 	d := r.document(src)
 	if err := r.compile(&d); err != nil {
 		return nil, err

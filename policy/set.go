@@ -10,6 +10,8 @@ import (
 type Options struct {
 	// Directory, if given, makes a group that is not there, is empty or too small a load error.
 	Directory Directory
+	// Routes, if not nil, are those that there are. To name another one is a load error.
+	Routes []string
 	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one is a load error: such a rule could never be judged.
 	Untold []string
 }

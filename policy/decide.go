@@ -64,6 +64,9 @@ func (s *Set) judge(in Input) (*judging, error) {
 		j.rules = append(j.rules, one)
 		j.traces = append(j.traces, j.trace(one))
 	}
+	for _, counter := range s.counted {
+		j.charge(counter, 1)
+	}
 	return j, nil
 }
 

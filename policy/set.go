@@ -3,6 +3,7 @@ package policy
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type Set struct {
 	rules    []*rule
 	byTool   map[string][]int // rules that can only hit for this tool
 	general  []int            // rules that can hit for any
+	counted  []counterShape   // what rules for single tools count of the actions with all tools
 }
 
 // Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
@@ -54,8 +56,18 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 		for _, tool := range union(nil, one.facts.tools) {
 			s.byTool[tool] = append(s.byTool[tool], i)
 		}
+		s.countAll(one)
 	}
 	return s, nil
+}
+
+// countAll notes what a rule for some tools counts beside its own: an action with any tool is charged to it, though the rule is not judged then.
+func (s *Set) countAll(one *rule) {
+	for _, count := range one.facts.counts {
+		if !slices.Contains(strings.Split(count.by, ","), "tool") && !slices.Contains(s.counted, count.counterShape) {
+			s.counted = append(s.counted, count.counterShape)
+		}
+	}
 }
 
 // Digest is the identity of the set: that of the bytes it was loaded from.

@@ -160,7 +160,7 @@ func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args
 	if err != nil {
 		return ruling, err
 	}
-	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Action: name, Args: args, Digest: digest})
+	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: name, Args: args, Digest: digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)
 	}

@@ -19,6 +19,8 @@ type Policy interface {
 type ActionRequest struct {
 	Run     string
 	Address Address
+	// Place names where in the run it is. It is another in every round of a loop, and the same when what was interrupted is done again.
+	Place string
 	// Action is the name, Args the arguments as they would be used.
 	Action string
 	Args   json.RawMessage

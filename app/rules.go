@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -90,11 +91,13 @@ func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, er
 		return nil, executor.Desk{}, fmt.Errorf("desk.groupsFile: %w", err)
 	}
 	d := executor.Desk{Directory: f.groups, Environment: c.Environment, ForgetRulings: !c.KeepRulings}
-	zone, err := time.LoadLocation(c.TimeZone)
-	if err != nil {
-		return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)
+	var err error
+	if c.TimeZone != "" { // else the rules say it themselves
+		d.Zone, err = time.LoadLocation(c.TimeZone)
+		if err != nil || d.Zone == time.Local {
+			return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)
+		}
 	}
-	d.Zone = zone
 	if c.RoutesFile != "" {
 		if d.Routes, err = readRoutes(c.RoutesFile); err != nil {
 			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
@@ -105,14 +108,12 @@ func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, er
 			text, err := os.ReadFile(c.PolicyFile)
 			return c.PolicyFile, text, err
 		}
-		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups})
+		routes := slices.AppendSeq([]string{}, maps.Keys(d.Routes))
+		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups, Routes: routes, Untold: policy.Untellable})
 		if _, err := f.rules.Reload(ctx); err != nil {
 			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
 		}
 		d.Rules = f.rules
-		if err := knownRoutes(f.rules.Current(), d.Routes); err != nil {
-			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
-		}
 	}
 	return f, d, nil
 }
@@ -131,21 +132,6 @@ func readRoutes(file string) (map[string]desk.Route, error) {
 		routes[r.Name] = r
 	}
 	return routes, nil
-}
-
-// knownRoutes refuses rules that name a route which is not there.
-func knownRoutes(set *policy.Set, routes map[string]desk.Route) error {
-	for _, rule := range set.Rules() {
-		if rule.Ask == nil {
-			continue
-		}
-		for _, name := range rule.Ask.Routes {
-			if _, ok := routes[name]; !ok {
-				return fmt.Errorf("rule %q: there is no route %q", rule.ID, name)
-			}
-		}
-	}
-	return nil
 }
 
 // watch looks for changes of the files until ctx ends.

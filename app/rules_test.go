@@ -62,6 +62,40 @@ func TestDesk_IsReadFromItsFiles(t *testing.T) {
 	}
 }
 
+// A file of rules says on which clock they are. A server whose settings say nothing of it must not know better.
+func TestDesk_RulesKeepTheirOwnClock(t *testing.T) {
+	c := config.Default().Desk
+	c.PolicyFile = write(t, "policy.yaml", "time_zone: Europe/Zurich\ndefault: allow\nrules:\n- {id: night, when: local.hour < 7, then: deny}\n")
+	_, d, err := openDesk(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Zone != nil {
+		t.Errorf("the rules are judged on the clock of %s", d.Zone)
+	}
+}
+
+// A policy that would keep the server from starting is not taken while it runs, either.
+func TestDesk_ANewPolicyIsHeldToTheRoutesThatThereAre(t *testing.T) {
+	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
+	files, d, err := openDesk(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := d.Rules.Current().Digest()
+	for name, text := range map[string]string{
+		"of a rule":      strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: bd", 1),
+		"of the default": "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, route: bd}}\n",
+	} {
+		if err := os.WriteFile(c.PolicyFile, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.rules.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no route "bd"; did you mean "db"?`) || d.Rules.Current().Digest() != before {
+			t.Errorf("a route that is not there, %s: %v", name, err)
+		}
+	}
+}
+
 func TestDesk_SaysWhatIsWrongWithItsFiles(t *testing.T) {
 	groups, policy := write(t, "groups.yaml", someGroups), write(t, "policy.yaml", someRules)
 	for name, c := range map[string]struct {
@@ -76,6 +110,7 @@ func TestDesk_SaysWhatIsWrongWithItsFiles(t *testing.T) {
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
 		"nobody's name":   {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "a name is missing"},
 		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `"Nowhere" is no time zone`},
+		"anybody's zone":  {config.Desk{TimeZone: "Local"}, `"Local" is no time zone`},
 		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
 		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
 	} {

@@ -26,7 +26,7 @@ type Desk struct {
 	Routes map[string]desk.Route
 	// Rules, if given, say which actions are allowed, denied or asked about, and of whom.
 	Rules policy.Source
-	// Environment, as "prod", and Zone are what the rules know of this installation. The default zone is UTC.
+	// Environment, as "prod", and Zone are what the rules know of this installation. Without a zone theirs counts, and UTC if they have none.
 	Environment string
 	Zone        *time.Location
 	// ForgetRulings does not store what the rules said of actions. Rulings hold the arguments of actions, and live as long as their runs; without them

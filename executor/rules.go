@@ -115,9 +115,9 @@ func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
 	return err
 }
 
-// chargeKey names an action at its place in a run.
+// chargeKey names an action at its place in a run. Another round of a loop is another place.
 func chargeKey(run store.Run, action fermata.ActionRequest) string {
-	return ident.Derive("c", run.ID, action.Address.String(), action.Digest)
+	return ident.Derive("c", run.ID, action.Address.String(), action.Place, action.Digest)
 }
 
 // askedKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
@@ -125,9 +125,10 @@ func askedKey(run store.Run, interrupt string) string {
 	return ident.Derive("c", run.ID, questionID(interrupt))
 }
 
-// describe adds to the input of the rules what the action itself does not say.
+// describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to nobody here.
 func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time.Time) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = run.Account, e.config.Desk.Environment, run.Graph, d.Requester, now
+	in.Untold = policy.Untellable
 	if e.config.Desk.Zone != nil {
 		in.Zone = e.config.Desk.Zone.String()
 	}
@@ -165,16 +166,18 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	if e.config.Desk.Rules == nil {
 		return nil, nil
 	}
-	if within(address, driftSegment) { // the same action is asked about again, of the same people
-		return e.demandAgain(ctx, ask, c)
+	if c.key, err = e.chargedAs(ctx, c.run, address, ask.ID); err != nil {
+		return nil, err
 	}
-	c.key = askedKey(c.run, ask.ID)
 	j, err := e.judge(ctx, c, address, ask.Asked.Action, ask.Args)
 	if err != nil {
 		return nil, err
 	}
 	if j.Verdict == policy.Deny {
 		return nil, e.denyAsking(ctx, c, j, ask)
+	}
+	if within(address, driftSegment) { // the same action is asked about again, of the same people
+		return nil, e.demandAgain(ctx, ask, c, address)
 	}
 	if err := e.keepRuling(ctx, c, j, replay.Asked, c.ruledKey(replay.Asked, ask.ID, nil), ask.ID); err != nil {
 		return nil, err
@@ -205,27 +208,6 @@ func (e *Executor) denyAsking(ctx context.Context, c *filing, j *judgement, ask 
 type deniedError struct{ reason string }
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
-
-// demandAgain takes the requirement from the last request for the same action in the same run. It is for a target that has changed since.
-func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing) ([]string, error) {
-	docs, err := e.requestsOf(ctx, c.run)
-	if err != nil {
-		return nil, err
-	}
-	var last *desk.Request
-	for _, doc := range docs {
-		if doc.Asked.Action == ask.Asked.Action && doc.Subject() == ask.Asked.Digest && doc.ID != ask.ID && (last == nil || doc.Created.After(last.Created)) {
-			last = &doc
-		}
-	}
-	if last == nil {
-		return nil, &deniedError{"nobody knows who was asked before"}
-	}
-	ask.Need = last.Need
-	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
-	ask.Route = last.Route
-	return nil, nil
-}
 
 // requestsOf are all requests of a run.
 func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Request, error) {
@@ -288,14 +270,13 @@ func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.
 		return nil
 	}
 	address, err := fermata.ParseAddress(w.asked.Address)
-	if err != nil || within(address, driftSegment) { // that was charged when it was approved first
+	if err != nil {
 		return err
 	}
 	args := w.question.Args
 	if final.Args != nil {
 		args = final.Args
 	}
-	c.key = askedKey(c.run, w.Interrupt)
 	j, err := e.judge(ctx, c, address, w.question.Action, args)
 	if err != nil {
 		return err
@@ -303,8 +284,10 @@ func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.
 	if j.Verdict == policy.Deny {
 		return refusal(w.asked, &desk.RefusedError{Act: desk.NameApprove, Who: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason})
 	}
-	if err := e.keepRuling(ctx, c, j, replay.Approved, c.ruledKey(replay.Approved, w.Interrupt, nil), w.Interrupt); err != nil {
-		return err
+	if final.Args != nil || !within(address, driftSegment) { // else it is the ruling on the first yes once more
+		if err := e.keepRuling(ctx, c, j, replay.Approved, c.ruledKey(replay.Approved, w.Interrupt, nil), w.Interrupt); err != nil {
+			return err
+		}
 	}
 	return e.charge(ctx, c, j.Charges, true)
 }

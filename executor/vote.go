@@ -144,6 +144,9 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 		if err != nil {
 			return err
 		}
+		if c.key, err = e.chargedAs(ctx, c.run, address, w.Interrupt); err != nil {
+			return err
+		}
 		env.Args, env.Policy = w.question.Args, e.edited(ctx, c, address, w.question.Action)
 	}
 	var err error

@@ -42,13 +42,14 @@ type expression struct {
 	node       yamldoc.Node
 	compiled   *cel.Ast
 	place      *cel.Program
+	guesses    bool // whether it looks at what may be untold
 }
 
 // programs makes the expressions ready to be evaluated. It does so after the last was compiled: in between the programs would lie far apart in
 // memory, and every decision walks through all of them.
 func (r *reading) programs(env *cel.Env) {
 	for _, e := range r.expressions {
-		ready, err := program(env, e.compiled)
+		ready, err := program(env, e.compiled, e.guesses)
 		if err != nil { // a pattern that is none
 			r.rule = e.rule
 			e.node.Wrong("%s: %v", e.what, err)
@@ -84,7 +85,10 @@ func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want 
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
 		r.Report(line(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
 	}
-	r.expressions = append(r.expressions, expression{r.rule, what, node, compiled, place})
+	for _, field := range both(r.untold, f.uses) {
+		node.Wrong("%s: req.%s is not told here, so the rule could never be judged", what, field)
+	}
+	r.expressions = append(r.expressions, expression{r.rule, what, node, compiled, place, f.mayBeUntold()})
 	return f
 }
 
@@ -159,6 +163,7 @@ func plainError(err error, source string) string {
 		{"index out of", "a list is too short"},
 		{"no such overload", "a value is of another type than the rule expects"},
 		{errNoNumber.Error(), errNoNumber.Error()},
+		{errUntold.Error(), errUntold.Error()},
 		{"overflow", "a number is too large"},
 		{"division by zero", "division by zero"},
 		{"unknown time zone", "unknown time zone"},

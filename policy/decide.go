@@ -54,15 +54,18 @@ func (s *Set) judge(in Input) (*judging, error) {
 	if j.digest, err = in.digest(canonical); err != nil {
 		return nil, err
 	}
-	j.vars, err = cel.NewActivation(map[string]any{
+	j.vars, err = cel.PartialVars(map[string]any{
 		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: &in}, varLocal: localTime(in, s.zone),
-	})
+	}, in.untold()...)
 	if err != nil {
 		return nil, err
 	}
 	for one := range s.candidates(in.Tool) {
 		j.rules = append(j.rules, one)
 		j.traces = append(j.traces, j.trace(one))
+	}
+	for _, counter := range s.counted {
+		j.charge(counter, 1)
 	}
 	return j, nil
 }
@@ -79,7 +82,10 @@ func localTime(in Input, zone string) any {
 	return clockTimeOf(in.At.In(location))
 }
 
-var errBudget = errors.New("cost limit of the whole set")
+var (
+	errBudget = errors.New("cost limit of the whole set")
+	errUntold = errors.New("what it looks at was not told")
+)
 
 func (j *judging) trace(one *rule) Trace {
 	t := Trace{Rule: one.ID, Digest: one.digest, Then: one.Then, DryRun: one.DryRun, Outcome: Miss}
@@ -115,6 +121,9 @@ func (j *judging) eval(program cel.Program, t *Trace) (ref.Val, error) {
 		return nil, errBudget
 	}
 	value, details, err := program.Eval(j.vars)
+	if types.IsUnknown(value) {
+		err = errUntold
+	}
 	if cost := details.ActualCost(); cost != nil {
 		t.Cost += *cost
 		j.spent += *cost

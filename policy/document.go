@@ -27,13 +27,15 @@ type reading struct {
 	file      string
 	rule      string // the id of the rule that is being read
 	directory Directory
+	routes    []string
+	untold    []string
 	problems  []Problem
 	// expressions are those that await their programs.
 	expressions []expression
 }
 
-func newReading(file string, directory Directory) *reading {
-	r := &reading{file: file, directory: directory}
+func newReading(file string, options Options) *reading {
+	r := &reading{file: file, directory: options.Directory, routes: options.Routes, untold: options.Untold}
 	r.Report = func(line int, text string) {
 		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
 	}
@@ -77,6 +79,14 @@ func (r *reading) document(src []byte) document {
 func (r *reading) label(node yamldoc.Node, what string) string {
 	name := node.Text()
 	checkLabel(node, what, name)
+	return name
+}
+
+func (r *reading) route(node yamldoc.Node) string {
+	name := r.label(node, "the route")
+	if r.routes != nil && !slices.Contains(r.routes, name) {
+		node.Wrong("there is no route %q%s", name, yamldoc.Suggest(name, r.routes))
+	}
 	return name
 }
 
@@ -189,7 +199,7 @@ func (r *reading) ask(node yamldoc.Node, base *Requirement) *Requirement {
 		req.OnTimeout = readOnTimeout(fields["on_timeout"])
 	}
 	if has("route") {
-		req.Routes = []string{r.label(fields["route"], "the route")}
+		req.Routes = []string{r.route(fields["route"])}
 	}
 	if has("min_auth") {
 		req.MinAuth = Auth(fields["min_auth"].Choice(auths...))

@@ -70,9 +70,13 @@ func newEnvironment() (*cel.Env, error) {
 	)
 }
 
-// program makes a compiled expression ready to be evaluated, by several goroutines at once.
-func program(env *cel.Env, ast *cel.Ast) (cel.Program, error) {
-	return env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(costs{}))
+// program makes a compiled expression ready to be evaluated, by several goroutines at once. Only one that guesses heeds what is untold: it takes longer.
+func program(env *cel.Env, ast *cel.Ast, guesses bool) (cel.Program, error) {
+	how := cel.EvalOptions(cel.OptOptimize)
+	if guesses {
+		how = cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval)
+	}
+	return env.Program(ast, how, cel.CostLimit(costLimit), cel.CostTracking(costs{}))
 }
 
 // costs says what our own functions cost; of all others CEL knows it.

@@ -21,6 +21,7 @@ type facts struct {
 	// uses lists the fields of req that are looked at, paths those of args, as JSON pointers.
 	uses, paths []string
 	args        bool // whether args are looked at
+	requests    int  // how often req is named, be it for one of its fields or as a whole
 	counts      []shape
 	wrong       []misuse
 }
@@ -54,6 +55,9 @@ func (f *facts) look(tree *ast.AST, e ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		f.args = f.args || e.AsIdent() == varArgs
+		if e.AsIdent() == varRequest {
+			f.requests++
+		}
 	case ast.SelectKind:
 		if operand := e.AsSelect().Operand(); operand.Kind() == ast.IdentKind && operand.AsIdent() == varRequest {
 			f.uses = append(f.uses, e.AsSelect().FieldName())
@@ -64,6 +68,11 @@ func (f *facts) look(tree *ast.AST, e ast.Expr) {
 	if path, ok := argPath(e); ok && path != "" {
 		f.paths = append(f.paths, path)
 	}
+}
+
+// mayBeUntold reports whether an expression can come to what [Input.Untold] names: by a field, or by the whole request.
+func (f facts) mayBeUntold() bool {
+	return f.requests > len(f.uses) || len(both(f.uses, Untellable)) > 0
 }
 
 // call checks calls whose arguments must be known when the rules are loaded.

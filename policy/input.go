@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"cel.dev/cel-go/cel"
+
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -38,6 +40,21 @@ type Input struct {
 	// History holds a number for every [Demand] of the rules, under its Key. One that is missing is an error for the rules
 	// that need it.
 	History map[string]int64 `json:"history,omitempty"`
+	// Untold names those of effects, cost, risk and revision that whoever asks does not know. A rule that depends on one cannot be judged: what is not
+	// known is not nothing.
+	Untold []string `json:"untold,omitempty"`
+}
+
+// Untellable are the fields that [Input.Untold] can name: an action does not tell them of itself.
+var Untellable = []string{"effects", "cost", "risk", "revision"}
+
+// untold are the places that rules cannot look at.
+func (in Input) untold() []*cel.AttributePatternType {
+	var places []*cel.AttributePatternType
+	for _, field := range in.Untold {
+		places = append(places, cel.AttributePattern(varRequest).QualString(field))
+	}
+	return places
 }
 
 func (in Input) digest(canonical []byte) (string, error) {

@@ -210,3 +210,23 @@ func TestSet_RulesAreCopies(t *testing.T) {
 		t.Error("a decision was changed into a rule")
 	}
 }
+
+// Each group is large enough, and together they are not: one person counts once.
+func TestLoad_GroupsThatShareTheirPeopleNeedEnoughOfThem(t *testing.T) {
+	directory := people{"group:finance": {"ann", "bob"}, "group:owners": {"ann"}, "user:ann": {"ann"}, "group:board": {"ann", "bob"}}
+	for groups, enough := range map[string]bool{
+		`{from: ["group:owners"]}, {from: ["group:finance"]}`:                                              true,
+		`{from: ["group:finance"]}, {from: ["group:owners"]}`:                                              true, // bob for finance
+		`{from: ["group:owners"]}, {from: ["user:ann"]}`:                                                   false,
+		`{from: ["group:finance"], count: 2}, {from: ["group:owners"]}`:                                    false,
+		`{from: ["group:finance"]}, {from: ["group:board"]}, {from: ["group:owners"]}`:                     false,
+		`{from: ["group:finance"]}, {from: ["group:board"]}, {from: ["group:of:${req.graph}"]}`:            true, // known later
+		`{from: ["group:finance"], count: 2}, {from: ["group:owners"]}, {from: ["group:of:${req.graph}"]}`: false,
+	} {
+		doc := "default: allow\nrules:\n- {id: it, when: 'true', then: ask, ask: {deadline: 1h, groups: [" + groups + "]}}\n"
+		_, err := policy.Load("policy.yaml", []byte(doc), policy.Options{Directory: directory})
+		if enough != (err == nil) || err != nil && !strings.Contains(err.Error(), "different people are needed") {
+			t.Errorf("%s: %v", groups, err)
+		}
+	}
+}

@@ -155,6 +155,51 @@ func (r *reading) complete(at yamldoc.Node, req *Requirement) {
 			at.Wrong("the requester is asked, and separation_of_duties does not let the requester's yes count")
 		}
 	}
+	r.checkTogether(at, req.Groups)
+}
+
+// checkTogether finds groups that cannot all be satisfied, because they share their people and one person counts once. Those that are let in later count, too.
+func (r *reading) checkTogether(at yamldoc.Node, groups []Group) {
+	if r.directory == nil {
+		return
+	}
+	var places [][]string // who could take each place
+	for _, group := range groups {
+		who, open := members(r.directory, slices.Concat(group.From, group.Widen), func(string) {})
+		if open || len(who) < group.Count { // it is not known, or was said already
+			continue
+		}
+		places = append(places, slices.Repeat([][]string{who}, group.Count)...)
+	}
+	if n := seated(places); n < len(places) {
+		at.Wrong("%d different people are needed, and the groups have only %d together who could say yes: one person counts once", len(places), n)
+	}
+}
+
+// seated is how many places can be taken at once, each by somebody else.
+func seated(places [][]string) (n int) {
+	taken := make(map[string]int)
+	var seat func(place int, asked map[string]bool) bool
+	seat = func(place int, asked map[string]bool) bool {
+		for _, person := range places[place] {
+			if asked[person] {
+				continue
+			}
+			asked[person] = true
+			other, sits := taken[person]
+			if !sits || seat(other, asked) {
+				taken[person] = place
+				return true
+			}
+		}
+		return false
+	}
+	for place := range places {
+		if seat(place, make(map[string]bool)) {
+			n++
+		}
+	}
+	return n
 }
 
 // filled returns the requirement with names filled in.

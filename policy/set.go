@@ -3,6 +3,7 @@ package policy
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,6 +11,10 @@ import (
 type Options struct {
 	// Directory, if given, makes a group that is not there, is empty or too small a load error.
 	Directory Directory
+	// Routes, if not nil, are those that there are. To name another one is a load error.
+	Routes []string
+	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one is a load error: such a rule could never be judged.
+	Untold []string
 }
 
 // Set is a file of rules, loaded and ready to decide. It does not change, and may be used by several goroutines.
@@ -24,12 +29,13 @@ type Set struct {
 	rules    []*rule
 	byTool   map[string][]int // rules that can only hit for this tool
 	general  []int            // rules that can hit for any
+	counted  []counterShape   // what rules for single tools count of the actions with all tools
 }
 
 // Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
 // that lists every mistake with its line. The name of the file only serves for messages.
 func Load(file string, src []byte, options Options) (*Set, error) {
-	r := newReading(file, options.Directory)
+	r := newReading(file, options)
 	d := r.document(src)
 	if err := r.compile(&d); err != nil {
 		return nil, err
@@ -50,8 +56,18 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 		for _, tool := range union(nil, one.facts.tools) {
 			s.byTool[tool] = append(s.byTool[tool], i)
 		}
+		s.countAll(one)
 	}
 	return s, nil
+}
+
+// countAll notes what a rule for some tools counts beside its own: an action with any tool is charged to it, though the rule is not judged then.
+func (s *Set) countAll(one *rule) {
+	for _, count := range one.facts.counts {
+		if !slices.Contains(strings.Split(count.by, ","), "tool") && !slices.Contains(s.counted, count.counterShape) {
+			s.counted = append(s.counted, count.counterShape)
+		}
+	}
 }
 
 // Digest is the identity of the set: that of the bytes it was loaded from.

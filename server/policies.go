@@ -85,7 +85,7 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 		return nil, busy("the past is being judged for somebody else")
 	}
 	defer done()
-	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{})
+	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{Untold: policy.Untellable})
 	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
 		return nil, problem("bad_request", "%s", mistakes(broken))
 	}

@@ -122,7 +122,7 @@ type Desk struct {
 	RoutesFile  string `key:"routesFile" help:"The ways on which people are told, reminded and paged, until a request expires. Without them requests are in the inbox, and expire after runs.timeout. See docs/routes.md."`
 	GroupsFile  string `key:"groupsFile" help:"Who is in which group: {groups: {dba: [ann, bob]}}. People are called as in records, see auth.oidc.principalClaim."`
 	Environment string `key:"environment" help:"What rules know as req.environment, as prod."`
-	TimeZone    string `key:"timeZone" help:"The local time of rules, as Europe/Zurich."`
+	TimeZone    string `key:"timeZone" help:"The local time of rules, as Europe/Zurich; their own time_zone if it is left empty."`
 
 	KeepRulings bool `key:"keepRulings" help:"Whether what the rules said of each action is kept, with its arguments, sealed, for as long as the run. Without, there is nothing to try a new policy on: fermata policy simulate --replay."`
 }
@@ -199,7 +199,7 @@ func Default() *Config {
 		Store:   Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
 		Auth:    Auth{Session: Session{Life: 8 * time.Hour, Idle: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
 		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
-		Desk:    Desk{TimeZone: "UTC", KeepRulings: true},
+		Desk:    Desk{KeepRulings: true},
 		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
 		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},
 		Metrics: Metrics{Addr: "127.0.0.1:9464"},

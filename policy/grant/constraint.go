@@ -226,6 +226,9 @@ func (b Budget) amount(in policy.Input, leaves map[string]leaf) (int64, error) {
 		return 0, errors.New("a budget cannot be negative")
 	}
 	if b.Of == Cost {
+		if slices.Contains(in.Untold, Cost) {
+			return 0, errors.New("the cost is not told")
+		}
 		if in.Cost < 0 {
 			return 0, errors.New("the cost is negative")
 		}

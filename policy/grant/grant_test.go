@@ -407,3 +407,13 @@ rules:
 		t.Errorf("the owners of archive have said yes for those of publish: %v", err)
 	}
 }
+
+// Where nobody tells what an action costs, a budget of costs would never be used up.
+func TestGrant_ABudgetOfCostsNeedsCosts(t *testing.T) {
+	in := policy.Input{Tool: "t", Untold: policy.Untellable}
+	decision := policy.Decision{Verdict: policy.Ask, Need: &policy.Requirement{RememberMax: policy.Duration(time.Hour)}}
+	terms := grant.Terms{Now: time.Unix(1e9, 0), TTL: time.Hour, MaxUses: 1, Budget: &grant.Budget{Of: grant.Cost, Max: 10}}
+	if _, err := grant.Narrowest(in, decision, terms); !errors.Is(err, grant.ErrNotRememberable) {
+		t.Errorf("a budget of what nobody knows: %v", err)
+	}
+}

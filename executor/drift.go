@@ -1,0 +1,76 @@
+package executor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// An action whose target has changed since it was approved is asked about again, at a place of its own below the first: "…;drift:1", "…;drift:1;drift:2".
+
+// undrifted is the address of the question before one about a target that has changed; first, that of the one with which it began.
+func undrifted(address fermata.Address, first bool) fermata.Address {
+	for n := len(address) - 1; n >= 0 && within(address, driftSegment); n-- {
+		drifted := string(address[n].Type) == driftSegment
+		address = address[:n]
+		if drifted && !first {
+			break
+		}
+	}
+	return address
+}
+
+// chargedAs is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
+func (e *Executor) chargedAs(ctx context.Context, run store.Run, address fermata.Address, interrupt string) (string, error) {
+	if !within(address, driftSegment) {
+		return askedKey(run, interrupt), nil
+	}
+	asked, err := e.lastAskedAt(ctx, run, undrifted(address, true))
+	if err != nil {
+		return "", err
+	}
+	if len(asked) > 0 {
+		interrupt = asked[0]
+	}
+	return askedKey(run, interrupt), nil
+}
+
+// lastAskedAt are the questions that a run has asked at a place, the last first.
+func (e *Executor) lastAskedAt(ctx context.Context, run store.Run, address fermata.Address) ([]string, error) {
+	all, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(a, b store.Interrupt) int { return b.Created.Compare(a.Created) })
+	var ids []string
+	for _, i := range all {
+		if i.Address == address.String() {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids, nil
+}
+
+// demandAgain takes the requirement from the last request for the same action at the same place. The same action elsewhere may have needed less.
+func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing, address fermata.Address) error {
+	asked, err := e.lastAskedAt(ctx, c.run, undrifted(address, false))
+	if err != nil {
+		return err
+	}
+	for _, id := range asked {
+		last, err := e.requestOf(ctx, c.run.Account, id)
+		if err != nil {
+			return err
+		}
+		if last == nil || last.Asked.Action != ask.Asked.Action || last.Subject() != ask.Asked.Digest {
+			continue
+		}
+		ask.Need, ask.Route = last.Need, last.Route
+		ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
+		return nil
+	}
+	return &deniedError{"nobody knows who was asked before"}
+}

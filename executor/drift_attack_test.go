@@ -1,0 +1,153 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// restless pays at one place after the other, and looks at a balance that changes.
+func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provider.Provider {
+	t.Helper()
+	g := graph.New[payment]("pay")
+	last := graph.Start
+	for _, name := range nodes {
+		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
+			yes, err := fermata.Approve(ctx, fermata.Action[payment]{
+				Name: "pay", Args: p, Target: func(context.Context, payment) (any, error) { return balance.Load(), nil },
+			})
+			if err != nil {
+				return p, err
+			}
+			_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
+				paid.Add(args.Cents)
+				return "paid", nil
+			})
+			return p, err
+		})
+		g.Edge(last, name)
+		last = name
+	}
+	g.Edge(last, graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// liveRules are rules that can be exchanged.
+func liveRules(t *testing.T, text string) (*policy.Live, func(string)) {
+	t.Helper()
+	live := policy.NewLive(func(context.Context) (string, []byte, error) { return "policy", []byte(text), nil }, policy.Options{})
+	set := func(now string) {
+		text = now
+		if _, err := live.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(text)
+	return live, set
+}
+
+// Who is asked again, because the target has changed, can no more approve what the rules deny by now than who is asked first.
+func TestAttack_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
+	var paid, balance atomic.Int64
+	live, set := liveRules(t, budgeted)
+	e := executorOf(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), func(c *executor.Config) {
+		c.Desk.Rules, c.Desk.Directory = live, desk.Members{"group:finance": {"ann", "bob"}}
+	})
+	first := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0]
+	balance.Store(1)
+	again := waits(t, mustRun(t, e, word("ann", "a", "r1", first.ID, yes))).Interrupts[0]
+	set("default: deny\n")
+	outcome, err := e.Run(t.Context(), word("ann", "a", "r2", again.ID, yes))
+	if err == nil || paid.Load() != 0 {
+		t.Errorf("the rules deny everything, and %d cents were paid: %#v", paid.Load(), outcome)
+	}
+}
+
+// Who is asked again may change the arguments, and the limits know what was paid, once.
+func TestAttack_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"))
+	for _, key := range []string{"a", "b"} {
+		first := waits(t, began(t, e, key, "inproc:pay", `{"cents":1}`)).Interrupts[0]
+		balance.Add(1)
+		again := waits(t, mustRun(t, e, word("ann", key, key+"1", first.ID, yes))).Interrupts[0]
+		_, _ = e.Run(t.Context(), word("ann", key, key+"2", again.ID, `{"verb":"approve","args":{"cents":900}}`))
+	}
+	if paid.Load() != 900 {
+		t.Errorf("%d cents were paid of a budget of 1000", paid.Load())
+	}
+	first := waits(t, began(t, e, "c", "inproc:pay", `{"cents":99}`)).Interrupts[0]
+	if _, err := e.Run(t.Context(), word("ann", "c", "c1", first.ID, yes)); err != nil || paid.Load() != 999 {
+		t.Errorf("900 and 99 cents are within a budget of 1000 (what was asked twice is charged once): %v; paid %d", err, paid.Load())
+	}
+}
+
+// Who is asked again are those who were asked about it at this place, and not those who were asked about the same action at another.
+func TestAttack_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T) {
+	var balance atomic.Int64
+	g := graph.New[payment]("pay")
+	for _, name := range []string{"strict", "loose"} {
+		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
+			_, err := fermata.Approve(ctx, fermata.Action[payment]{
+				Name: "pay", Args: p, Target: func(context.Context, payment) (any, error) { return balance.Load(), nil },
+			})
+			return p, err
+		})
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- {id: strict, when: req.node == "strict", then: ask, ask: {groups: [{from: ["group:finance"]}], deadline: 1h}}
+- {id: loose, when: req.node == "loose", then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
+`)
+		c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
+	})
+	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts
+	balance.Store(1)
+	request := word("ann", "a", "r1", asked[0].ID, yes)
+	request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
+	for _, again := range waits(t, mustRun(t, e, request)).Interrupts {
+		q, err := e.Question(t.Context(), "acme", again.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place, want := again.Address.String(), "anyone"
+		if strings.Contains(place, "node:strict") {
+			want = "group:finance"
+		}
+		if got := q.Request.Need.Groups[0].From; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is asked of %v, and was asked of %s", place, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -103,3 +104,128 @@ func TestI4_ANumberIsUsedAsItWasApproved(t *testing.T) {
 		}
 	}
 }
+
+// What Do, Effect and StatefulInterrupt keep, in two versions of a program. A no of the first has no place in the second.
+type (
+	earlierCheck struct {
+		Denied bool   `json:"denied,omitempty"`
+		Note   string `json:"note,omitempty"`
+	}
+	laterCheck struct {
+		Refused bool   `json:"refused,omitempty"`
+		Note    string `json:"note,omitempty"`
+	}
+	widerCheck struct {
+		earlierCheckParts
+		Score int `json:"score"`
+	}
+	earlierCheckParts struct {
+		Denied bool   `json:"denied,omitempty"`
+		Note   string `json:"note,omitempty"`
+	}
+	smallerCheck struct {
+		Note string `json:"note"`
+	}
+)
+
+var certain = fermata.NewKind[string, string]("test-certain")
+
+// checked checks something, asks a person, and says what the check came to.
+func checked[C any](check C, yes func(C) bool) node {
+	return func(ctx context.Context) (string, error) {
+		got, err := fermata.Do(ctx, "check", func(context.Context) ([]C, error) { return []C{check}, nil })
+		if err != nil {
+			return "", err
+		}
+		if _, err := certain.Ask(ctx, "sure?"); err != nil {
+			return "", err
+		}
+		return fmt.Sprint(yes(got[0])), nil
+	}
+}
+
+// A result of which a part would be lost, and another part made up, is none.
+func TestDo_AResultOfAnEarlierProgramIsNotReadAsAnother(t *testing.T) {
+	r := newRun(t, checked(earlierCheck{Denied: true, Note: "sanctions"}, func(c earlierCheck) bool { return !c.Denied }))
+	_, err := r.start()
+	ic := waitsFor(t, err)
+	r.deploy(checked(laterCheck{}, func(c laterCheck) bool { return !c.Refused }))
+
+	out, err := r.resume(graph.Answer(ic.ID, "yes"))
+
+	if !errors.Is(err, fermata.ErrChanged) || !strings.Contains(err.Error(), `"denied"`) || !strings.Contains(err.Error(), `"refused"`) {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	r.deploy(checked(earlierCheck{}, func(c earlierCheck) bool { return !c.Denied }))
+	if out, err = r.resume(); err != nil || out != "false" {
+		t.Errorf("back in the earlier program: got %q, %v", out, err)
+	}
+}
+
+func TestDo_AResultThatOnlyHasMoreOrLessIsRead(t *testing.T) {
+	for name, later := range map[string]node{
+		"more": checked(widerCheck{}, func(c widerCheck) bool { return c.Denied && c.Note == "sanctions" }),
+		"less": checked(smallerCheck{}, func(c smallerCheck) bool { return c.Note == "sanctions" }),
+	} {
+		r := newRun(t, checked(earlierCheck{Denied: true, Note: "sanctions"}, func(c earlierCheck) bool { return !c.Denied }))
+		_, err := r.start()
+		ic := waitsFor(t, err)
+		r.deploy(later)
+		if out, err := r.resume(graph.Answer(ic.ID, "yes")); err != nil || out != "true" {
+			t.Errorf("%s: got %q, %v", name, out, err)
+		}
+	}
+}
+
+// receipted does an approved action, asks a person, and says what the receipt says.
+func receipted[R any](receipt R) node {
+	return func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[drop]{Name: "check", Policy: allowing})
+		if err != nil {
+			return "", err
+		}
+		got, err := fermata.Effect(ctx, yes, func(context.Context, drop, string) (R, error) { return receipt, nil })
+		if err != nil {
+			return "", err
+		}
+		if _, err := certain.Ask(ctx, "sure?"); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%+v", got), nil
+	}
+}
+
+func TestEffect_AReceiptOfAnEarlierProgramIsNotReadAsAnother(t *testing.T) {
+	r := newRun(t, receipted(earlierCheck{Denied: true}))
+	_, err := r.start()
+	ic := waitsFor(t, err)
+	r.deploy(receipted(laterCheck{}))
+
+	out, err := r.resume(graph.Answer(ic.ID, "yes"))
+
+	if !errors.Is(err, fermata.ErrChanged) {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestGetInterruptState_AStateOfAnEarlierProgramIsMissing(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return "", fermata.StatefulInterrupt(ctx, "sure?", earlierCheck{Denied: true})
+	})
+	_, err := r.start()
+	ic := waitsFor(t, err)
+	r.deploy(func(ctx context.Context) (string, error) {
+		_, has, state := fermata.GetInterruptState[laterCheck](ctx)
+		return fmt.Sprintf("%v %+v", has, state), nil
+	})
+
+	out, err := r.resume(graph.Answer(ic.ID, nil))
+
+	if err != nil || out != "false {Refused:false Note:}" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+var allowing = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+	return fermata.Ruling{Verdict: fermata.Allow}, nil
+})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -191,7 +192,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	}
 	switch {
 	case entry.State == effectDone:
-		return e.receipt(entry.Receipt)
+		return e.kept(entry.Receipt)
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
@@ -245,7 +246,7 @@ func (e *effect[T, R]) repeatable(entry *effectEntry) bool {
 
 // settle writes down a receipt that came from elsewhere.
 func (e *effect[T, R]) settle(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
-	result, err := e.receipt(receipt)
+	result, err := e.kept(receipt)
 	if err != nil {
 		return result, err
 	}
@@ -386,12 +387,21 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 	return e.settle(ctx, entry, said.Receipt)
 }
 
+// kept reads a receipt that was written down, perhaps by another version of the program.
+func (e *effect[T, R]) kept(data json.RawMessage) (R, error) {
+	result, err := e.receipt(data)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return result, err
+}
+
 func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {
 	var result R
 	if data == nil {
 		return result, nil
 	}
-	if err := json.Unmarshal(data, &result); err != nil {
+	if err := savable.Decode(data, &result); err != nil {
 		return result, fmt.Errorf("fermata: the receipt of %s is not a %T: %w", e.approved.action, result, err)
 	}
 	return result, nil

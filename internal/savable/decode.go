@@ -24,14 +24,16 @@ func Decode(data []byte, v any) error {
 		kept.SetZero()
 		return err
 	}
-	if err := renamed(data, kept.Type(), "it"); err != nil {
+	if err := Renamed(data, kept.Type()); err != nil {
 		kept.SetZero()
 		return err
 	}
 	return nil
 }
 
-// renamed looks for an object in which a member seems to be renamed. The document is known to fit the type but for that.
+// Renamed returns an error if, in an object of the document, a member seems to be renamed. The document is known to fit the type but for that.
+func Renamed(data []byte, t reflect.Type) error { return renamed(data, t, "it") }
+
 func renamed(data json.RawMessage, t reflect.Type, where string) error {
 	for t.Kind() == reflect.Pointer && !HasOwnJSON(t) {
 		t = t.Elem()

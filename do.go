@@ -2,7 +2,6 @@ package fermata
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -21,7 +20,7 @@ import (
 // of its own questions is answered. An error of fn is not remembered.
 //
 // A result is kept as JSON. A T of which JSON would lose a part (fields that are not exported, interfaces with methods) is an
-// [EncodeError], and fn is not run.
+// [EncodeError], and fn is not run. A result that an earlier version of the program has kept, and that is not a T any more, is [ErrChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
@@ -40,8 +39,8 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if data, ok := scope.Recall(entryDone); ok {
 		scope.Skip()
 		var result T
-		if err := json.Unmarshal(data, &result); err != nil {
-			return zero, fmt.Errorf("fermata: the result of %s is not a %T: %w", scope.FullAddress(), zero, err)
+		if err := savable.Decode(data, &result); err != nil {
+			return zero, fmt.Errorf("%w: the result of %s is not a %T: %w", ErrChanged, scope.FullAddress(), zero, err)
 		}
 		return result, nil
 	}

@@ -1,6 +1,7 @@
 package fermata
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -20,6 +22,9 @@ import (
 // attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
 // key. If the target can be asked, by [Look], it is. If neither helps, Effect asks a person: the question is of kind [InDoubt], a
 // [DoubtfulEffect], and its answer a [WhatHappened]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
+//
+// A newer program that declares more than the one that made the call says nothing of that call: a person is asked about it. Numbers in
+// untyped places of T reach fn as json.Number, as exactly as they were approved.
 //
 // fn may ask, but only before it does anything outside: it is called again after the answer. With a context that is over, fn is not
 // called, and the next attempt does the effect.
@@ -146,6 +151,9 @@ type effectEntry struct {
 	Error   string          `json:"error,omitempty"`
 	NotDone bool            `json:"notDone,omitempty"`
 	Receipt json.RawMessage `json:"receipt,omitempty"`
+	// Idempotent and Fenced are what was declared of the target when it was called. A program that declares it later says nothing of this call.
+	Idempotent bool `json:"idempotent,omitempty"`
+	Fenced     bool `json:"fenced,omitempty"`
 	// Untold says that the ledger could not be told how it ended. Whoever comes back to it tells it.
 	Untold bool `json:"untold,omitempty"`
 }
@@ -184,13 +192,13 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	}
 	switch {
 	case entry.State == effectDone:
-		return e.receipt(entry.Receipt)
+		return e.kept(entry.Receipt)
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
 	case entry.State == effectStarted && e.ledger() != nil: // which may know more than the journal
 		return e.look(ctx, entry)
-	case entry.State == effectAsked || entry.NotDone || e.config.idempotent:
+	case entry.State == effectAsked || entry.NotDone || e.repeatable(entry):
 		return e.perform(ctx, entry.Try+1)
 	}
 	return e.doubt(ctx, entry)
@@ -204,7 +212,7 @@ func (e *effect[T, R]) ledger() Ledger {
 
 func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 	a := &e.approved
-	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key, Repeatable: e.config.idempotent}
+	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key, Repeatable: entry.Idempotent}
 	if a.asked == "" {
 		intent.Interrupt = a.id
 		intent.Allowed = &Allowed{Address: a.place, By: a.by, Policy: a.policy, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
@@ -224,15 +232,21 @@ func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) 
 		return e.dispatch(ctx, entry)
 	case line.State == EffectSucceeded:
 		return e.settle(ctx, entry, line.Receipt)
-	case e.config.idempotent:
+	case e.repeatable(entry):
 		return e.perform(ctx, entry.Try+1)
 	}
 	return e.doubt(ctx, entry)
 }
 
+// repeatable reports whether the target ignores a second call: it knows the key of the first one, if that was made with one, and looks at
+// that of the second.
+func (e *effect[T, R]) repeatable(entry *effectEntry) bool {
+	return e.config.idempotent && entry.Idempotent
+}
+
 // settle writes down a receipt that came from elsewhere.
 func (e *effect[T, R]) settle(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
-	result, err := e.receipt(receipt)
+	result, err := e.kept(receipt)
 	if err != nil {
 		return result, err
 	}
@@ -258,7 +272,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 	entry := &effectEntry{
 		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
-		Started: e.place.Host.Time().UTC(),
+		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced,
 	}
 	if err := e.write(ctx, *entry); err != nil {
 		return none, err
@@ -282,7 +296,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	var args T
-	if err := json.Unmarshal(e.approved.raw, &args); err != nil {
+	if err := exactly(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked
@@ -304,6 +318,13 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 	}
 	entry.State = effectDone
 	return result, e.end(ctx, entry, EffectSucceeded)
+}
+
+// exactly reads what was approved. A number in an untyped place stays as it was written: a float64 could be another one.
+func exactly(raw json.RawMessage, args any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return dec.Decode(args)
 }
 
 func (e *effect[T, R]) failed(ctx context.Context, entry *effectEntry, err error) error {
@@ -366,12 +387,21 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 	return e.settle(ctx, entry, said.Receipt)
 }
 
+// kept reads a receipt that was written down, perhaps by another version of the program.
+func (e *effect[T, R]) kept(data json.RawMessage) (R, error) {
+	result, err := e.receipt(data)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return result, err
+}
+
 func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {
 	var result R
 	if data == nil {
 		return result, nil
 	}
-	if err := json.Unmarshal(data, &result); err != nil {
+	if err := savable.Decode(data, &result); err != nil {
 		return result, fmt.Errorf("fermata: the receipt of %s is not a %T: %w", e.approved.action, result, err)
 	}
 	return result, nil

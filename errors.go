@@ -25,6 +25,10 @@ var (
 
 	// ErrPolicy wraps the error of a policy that could not decide. Nothing was done; the node may be run again.
 	ErrPolicy = errors.New("fermata: the policy failed")
+
+	// ErrChanged says that what a program has kept for a node, as the result of a [Do] or the receipt of an [Effect], is not of the type that this
+	// program has there: a member of it seems to be renamed, or means something else. The run can go on in a program that has the type.
+	ErrChanged error = visit.ControlError("fermata: kept by another version of the program")
 )
 
 // DuplicateError says that one name or address was used twice in one visit of a node, so that answers and results could

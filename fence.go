@@ -63,7 +63,7 @@ func (e *effect[T, R]) lookThere(ctx context.Context, entry *effectEntry) (found
 		return foundNothing, nil
 	case done:
 		return foundDone, receipt
-	case e.config.fenced:
+	case e.config.fenced && entry.Fenced: // a call without a fence cannot be refused
 		return foundNot, nil
 	}
 	return foundNothing, nil

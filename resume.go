@@ -2,10 +2,10 @@ package fermata
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -58,7 +58,7 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 	if last == nil || last.State == nil {
 		return scope.Interrupted(), false, state
 	}
-	if err := json.Unmarshal(last.State, &state); err != nil {
+	if err := savable.Decode(last.State, &state); err != nil {
 		var zero T
 		return true, false, zero
 	}

@@ -151,3 +151,47 @@ func TestChanged_AFieldInsideAFieldMigratesToo(t *testing.T) {
 		}
 	}
 }
+
+// A member that is renamed inside a field is lost like a field: the no of an earlier program was the zero value in the later one, and a yes.
+func TestI13_AFieldInsideAFieldThatSeemsToBeRenamedIsNamedAndNothingRuns(t *testing.T) {
+	type verdict struct {
+		Denied bool   `json:"denied,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}
+	type state struct{ Verdicts map[string][]*verdict }
+	h := newHarness(t, evolving[state](nil))
+	_, err := h.start(state{map[string][]*verdict{"law": {nil, {Denied: true, Reason: "no"}}}})
+	open := h.waits(err)
+	before := h.version()
+	type renamed struct {
+		Refused bool   `json:"refused,omitempty"`
+		Reason  string `json:"reason,omitempty"`
+	}
+	type later struct{ Verdicts map[string][]*renamed }
+	next := newHarness(t, evolving[later](nil))
+	next.st = h.st
+	for what, err := range map[string]error{
+		"Check":  next.flow.Check(t.Context(), h.run, graph.WithStore(h.st)),
+		"Resume": second(next.answer(open, "ok?", "yes")),
+	} {
+		changed, ok := errors.AsType[*graph.ChangedError](err)
+		if !ok || !strings.Contains(changed.Error(), `"denied"`) || !strings.Contains(changed.Error(), `"refused"`) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	if h.version() != before {
+		t.Error("the run was changed")
+	}
+	type lawyers struct { // it has more than the earlier one
+		Denied bool   `json:"denied,omitempty"`
+		Reason string `json:"reason,omitempty"`
+		By     string `json:"by"`
+	}
+	type wider struct{ Verdicts map[string][]*lawyers }
+	wide := newHarness(t, evolving[wider](nil))
+	wide.st = h.st
+	out, err := wide.answer(open, "ok?", "yes")
+	if err != nil || len(out.Verdicts["law"]) != 2 || *out.Verdicts["law"][1] != (lawyers{Denied: true, Reason: "no"}) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -265,7 +266,11 @@ func (l *stateLoader[S]) decode(clock int64, changed []string, rev int64) (*S, e
 
 func (l *stateLoader[S]) set(state *S, i int, data []byte) error {
 	fd := &l.frame.flow.shape.fields[i]
-	if err := decodeField(l.frame.flow.shape, fd, state, data); err != nil {
+	err := decodeField(l.frame.flow.shape, fd, state, data)
+	if err == nil && l.changed && l.frame.flow.migrate == nil {
+		err = savable.Renamed(data, fd.typ)
+	}
+	if err != nil {
 		if l.changed {
 			return l.frame.flow.changed(l.saved.head.Run, fmt.Sprintf("state field %q of graph %s with a value that is no %s (%v)", fd.name, l.frame.flow.name, fd.typ, err))
 		}

@@ -25,6 +25,7 @@ type jsonField struct {
 	name, goName string
 	path         []reflect.Type // of the structs that it is in, by embedding, without the outermost
 	tagged       bool
+	typ          reflect.Type
 }
 
 // jsonFields lists the fields of a struct, those of structs that it embeds included.
@@ -44,7 +45,7 @@ func jsonFields(t reflect.Type, goPath string, path []reflect.Type) []jsonField 
 				all = append(all, jsonFields(inner, goPath+f.Name+".", append(slices.Clip(path), inner))...)
 			}
 		case f.IsExported():
-			found := jsonField{name: name, goName: goPath + f.Name, path: path, tagged: name != ""}
+			found := jsonField{name: name, goName: goPath + f.Name, path: path, tagged: name != "", typ: f.Type}
 			if !found.tagged {
 				found.name = f.Name
 			}

@@ -44,6 +44,16 @@ func deployed(t *testing.T, s store.Store, g inproc.Graph, change func(*executor
 	return e
 }
 
+func nothing(context.Context) error { return nil }
+
+// does is something that is done once.
+func does[T any](result T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := fermata.Do(ctx, "look", func(context.Context) (T, error) { return result, nil })
+		return err
+	}
+}
+
 // A program that lacks what a run waits at was deployed for an hour, and every run that was answered in that hour was over: it had failed, with its yes.
 // It is the program that fails; the run is there for the one that has it, with its answer.
 func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
@@ -57,9 +67,12 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 		}
 		return inproc.Agent(agent.RunnerConfig{Agent: a})
 	}
-	flow := func(t *testing.T, node string) inproc.Graph {
+	flow := func(t *testing.T, node string, prepare func(context.Context) error) inproc.Graph {
 		g := graph.New[trip]("clerk")
 		g.Node(node, func(ctx context.Context, in trip) (trip, error) {
+			if err := prepare(ctx); err != nil {
+				return in, err
+			}
 			yes, err := fermata.Approve(ctx, fermata.Action[trip]{Name: "book", Args: in})
 			if err != nil {
 				return in, err
@@ -84,7 +97,13 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 		"a tool no longer asks": {`{"query":"To Paris."}`,
 			func(t *testing.T) inproc.Graph { return clerk(t, tool.Approve(book)) }, func(t *testing.T) inproc.Graph { return clerk(t, book) }},
 		"a node is gone": {`{"to":"Paris"}`,
-			func(t *testing.T) inproc.Graph { return flow(t, "booking") }, func(t *testing.T) inproc.Graph { return flow(t, "reserving") }},
+			func(t *testing.T) inproc.Graph { return flow(t, "booking", nothing) }, func(t *testing.T) inproc.Graph { return flow(t, "reserving", nothing) }},
+		"what was done before has another form": {`{"to":"Paris"}`,
+			func(t *testing.T) inproc.Graph {
+				return flow(t, "booking", does(struct{ Full bool }{true}))
+			}, func(t *testing.T) inproc.Graph {
+				return flow(t, "booking", does(struct{ Occupied bool }{true}))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			booked.Store(0)

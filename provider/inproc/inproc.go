@@ -197,7 +197,7 @@ func lacking(err error) bool {
 	_, place := errors.AsType[*graph.ChangedError](err)
 	_, call := errors.AsType[*agent.ChangedError](err)
 	_, gate := errors.AsType[*tool.ChangedError](err)
-	return place || call || gate || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrForeign)
+	return place || call || gate || errors.Is(err, fermata.ErrChanged) || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrForeign)
 }
 
 // code names what went wrong, for programs.

@@ -1,0 +1,96 @@
+package savable
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Decode is json.Unmarshal for what a program has kept, which may have been another one. A value that has members which v has no place for, while
+// v has members that the value does not have, is an error: taking a renamed member for two unrelated changes would lose one and make one up, and
+// a no could become a yes. A value that only has more, or less, is read.
+func Decode(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if dec.Decode(v) == nil {
+		return nil
+	}
+	kept := reflect.ValueOf(v).Elem()
+	kept.SetZero()
+	if err := json.Unmarshal(data, v); err != nil {
+		kept.SetZero()
+		return err
+	}
+	if err := Renamed(data, kept.Type()); err != nil {
+		kept.SetZero()
+		return err
+	}
+	return nil
+}
+
+// Renamed returns an error if, in an object of the document, a member seems to be renamed. The document is known to fit the type but for that.
+func Renamed(data []byte, t reflect.Type) error { return renamed(data, t, "it") }
+
+func renamed(data json.RawMessage, t reflect.Type, where string) error {
+	for t.Kind() == reflect.Pointer && !HasOwnJSON(t) {
+		t = t.Elem()
+	}
+	if HasOwnJSON(t) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return renamedMember(data, t, where)
+	case reflect.Map:
+		var values map[string]json.RawMessage
+		_ = json.Unmarshal(data, &values) // it fits, or is null
+		for name, value := range values {
+			if err := renamed(value, t.Elem(), where+"."+name); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		var items []json.RawMessage
+		_ = json.Unmarshal(data, &items) // it fits, or is null, or bytes as text
+		for i, item := range items {
+			if err := renamed(item, t.Elem(), fmt.Sprintf("%s[%d]", where, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func renamedMember(data json.RawMessage, t reflect.Type, where string) error {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(data, &members) // it fits, or is null
+	if members == nil {
+		return nil
+	}
+	lacking := jsonFields(t, "", nil)
+	var unknown []string
+	for name, value := range members {
+		known := false
+		rest := lacking[:0]
+		for _, f := range lacking {
+			if !strings.EqualFold(f.name, name) {
+				rest = append(rest, f)
+				continue
+			}
+			known = true
+			if err := renamed(value, f.typ, where+"."+name); err != nil {
+				return err
+			}
+		}
+		if lacking = rest; !known {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 || len(lacking) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s has a %q, which is unknown to the %s here, while %q is not in it: it seems to be renamed", where, slices.Min(unknown), t, lacking[0].name)
+}

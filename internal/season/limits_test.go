@@ -25,7 +25,7 @@ func (s *season) demand(r *run, o order, now time.Time, need desk.Requirement) d
 		if age >= time.Minute && age <= mailWindow-time.Minute {
 			surely++
 		}
-		if age >= -time.Minute && age <= mailWindow+2*time.Minute { // numbers are kept by the minute
+		if age >= -time.Minute && age <= mailWindow+slack { // numbers are kept by the minute; and it counts from when a process went on with it
 			perhaps++
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/safely"
 )
 
 // OIDC is an identity provider that speaks OpenID Connect, and what its word counts for here. People sign in with the authorization code
@@ -126,12 +127,24 @@ func isLoopback(host string) bool {
 // idp is an identity provider, as far as we know it.
 type idp struct {
 	OIDC
-	now  func() time.Time
-	keys *http.Client // for the provider's public keys
+	now    func() time.Time
+	keys   *http.Client // for the provider's public keys
+	places *http.Client // for its endpoints
 
-	mu    sync.Mutex
-	found *issuer
+	mu      sync.Mutex
+	found   *issuer
+	looking *search // nil if nobody asks at the moment
 }
+
+// search is a question to the provider where its endpoints are. Those who come meanwhile wait for it, too.
+type search struct {
+	done  chan struct{}
+	found *issuer
+	err   error
+}
+
+// lookPatience is how long a provider may take to say where its endpoints are.
+const lookPatience = 15 * time.Second
 
 // issuer is what a provider says of itself.
 type issuer struct {
@@ -147,12 +160,16 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 	}
 	config.GroupsClaim, config.PrincipalClaim = cmp.Or(config.GroupsClaim, "groups"), cmp.Or(config.PrincipalClaim, "sub")
 	config.Client = cmp.Or(config.Client, &http.Client{Timeout: 10 * time.Second})
-	keys := *config.Client
-	keys.Transport = &seldom{next: cmp.Or[http.RoundTripper](keys.Transport, http.DefaultTransport), limit: rate.NewLimiter(1, 5)}
-	return &idp{OIDC: config, now: now, keys: &keys}
+	return &idp{OIDC: config, now: now, keys: seldomly(*config.Client), places: seldomly(*config.Client)}
 }
 
-// seldom does not let tokens with unknown keys, which anybody can make, become a flood of requests to the provider.
+// seldomly makes a client that asks seldom.
+func seldomly(client http.Client) *http.Client {
+	client.Transport = &seldom{next: cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport), limit: rate.NewLimiter(1, 5)}
+	return &client
+}
+
+// seldom does not let tokens, which anybody can make, become a flood of requests to the provider: with unknown keys, or while it is down.
 type seldom struct {
 	next  http.RoundTripper
 	limit *rate.Limiter
@@ -161,7 +178,7 @@ type seldom struct {
 // RoundTrip sends a request, unless there were too many.
 func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
-		return nil, errors.New("server: the keys of the identity provider were asked for too often")
+		return nil, errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
 	}
 	return s.next.RoundTrip(r)
 }
@@ -169,12 +186,39 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 // discover asks the provider for its endpoints, once. Whoever comes while it is down asks again.
 func (p *idp) discover(ctx context.Context) (*issuer, error) {
 	p.mu.Lock()
-	found := p.found
-	p.mu.Unlock()
-	if found != nil {
-		return found, nil
+	if p.found != nil {
+		defer p.mu.Unlock()
+		return p.found, nil
 	}
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.Client), p.Issuer)
+	if p.looking == nil {
+		p.looking = &search{done: make(chan struct{})}
+		go p.look(context.WithoutCancel(ctx), p.looking) // whoever asked first may go: others wait for it
+	}
+	l := p.looking
+	p.mu.Unlock()
+	select {
+	case <-l.done:
+		return l.found, l.err
+	case <-ctx.Done():
+		return nil, down(ctx.Err())
+	}
+}
+
+// look asks the provider, for all who wait.
+func (p *idp) look(ctx context.Context, l *search) {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	l.found, l.err = p.ask(ctx)
+	p.mu.Lock()
+	p.found, p.looking = l.found, nil
+	p.mu.Unlock()
+	close(l.done)
+}
+
+// ask asks the provider for its endpoints.
+func (p *idp) ask(ctx context.Context) (found *issuer, err error) {
+	defer safely.Recover(&err) // it is called in the background, where a panic would end the program
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.places), p.Issuer)
 	if err != nil {
 		return nil, down(err)
 	}
@@ -196,14 +240,10 @@ func (p *idp) discover(ctx context.Context) (*issuer, error) {
 		}
 	}
 	endpoint.AuthStyle = authStyle(p.ClientSecret, says.Methods)
-	found = &issuer{
+	return &issuer{
 		oauth: oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: endpoint, RedirectURL: p.RedirectURL, Scopes: p.Scopes},
 		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys), userinfo: endpoints["userinfo_endpoint"],
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.found = found
-	return found, nil
+	}, nil
 }
 
 // asymmetric are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature. All of them count,

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// discoveries is a provider that can only say where it is, and counts how often it was asked.
+func discoveries(t *testing.T, before func(w http.ResponseWriter) bool) (*idp, *atomic.Int64) {
+	t.Helper()
+	var asked atomic.Int64
+	var s *httptest.Server
+	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if before(w) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[2]s/auth","token_endpoint":"%[2]s/token","jwks_uri":"%[2]s/keys"}`, s.URL, s.URL)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return newIDP(OIDC{Issuer: s.URL, ClientID: "fermata"}, time.Now), &asked
+}
+
+// Anybody can send something that looks like a token. A provider that is slow, or down, must not get a request for each.
+func TestDiscover_AFloodIsOneQuestion(t *testing.T) {
+	t.Run("those who come while it is asked get the same answer", func(t *testing.T) {
+		p, asked := discoveries(t, func(http.ResponseWriter) bool {
+			time.Sleep(300 * time.Millisecond)
+			return true
+		})
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if _, err := p.discover(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if asked.Load() != 1 {
+			t.Errorf("it was asked %d times", asked.Load())
+		}
+	})
+	t.Run("and one that is down is not asked all the time", func(t *testing.T) {
+		p, asked := discoveries(t, func(w http.ResponseWriter) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return false
+		})
+		for range 100 {
+			if _, err := p.discover(t.Context()); err == nil {
+				t.Fatal("it was found")
+			}
+		}
+		if asked.Load() > 10 {
+			t.Errorf("it was asked %d times", asked.Load())
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -91,12 +92,20 @@ func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 		since := c.now.Add(-time.Duration(d.Window)).Unix() / int64(grain.Seconds())
 		for _, ch := range c.counters[d.Counter].Charges {
 			if ch.Minute >= since && (c.key == "" || ch.Key != c.key) { // its own does not count against it
-				sum += ch.Amount
+				sum = atMost(sum, ch.Amount)
 			}
 		}
 		numbers[d.Key()] = sum
 	}
 	return numbers
+}
+
+// atMost adds two amounts, neither of them negative. More than can be counted stays the most that can: a limit must not begin anew behind it.
+func atMost(a, b int64) int64 {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // charge adds what an action is charged. again says that it may have been charged before; then that charge is replaced.
@@ -140,7 +149,7 @@ func (c *counter) add(ch charge, again bool) {
 			old.Key = ""
 		}
 		if n := len(kept); n > 0 && kept[n-1].Minute == old.Minute && kept[n-1].Key == "" && old.Key == "" {
-			kept[n-1].Amount += old.Amount
+			kept[n-1].Amount = atMost(kept[n-1].Amount, old.Amount)
 			continue
 		}
 		kept = append(kept, old)

@@ -138,7 +138,7 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	if signal != nil {
 		return answer, signal.Record.ID, signal
 	}
-	if answer, err = k.recall(record); err != nil {
+	if answer, err = k.recall(record, data); err != nil {
 		return answer, record.ID, scope.RefuseAndWait(record.ID, err)
 	}
 	return answer, record.ID, nil
@@ -146,17 +146,26 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 
 // recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of
 // this one: a no of an earlier form could be a yes in the present one.
-func (k *Kind[Q, A]) recall(record *visit.Record) (answer A, err error) {
+func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (answer A, err error) {
 	if record.Fits != "" && record.Fits == k.answer.Print {
 		err = json.Unmarshal(record.Answer, &answer)
-	} else if _, answer, err = k.fromJSON(record.Answer); err == nil && k.answer.Recursive {
-		err = schema.CheckChoices(reflect.ValueOf(&answer).Elem())
+	} else if _, answer, err = k.fromJSON(record.Answer); err == nil {
+		err = k.checkAgain(record, question, answer)
 	}
 	if err != nil {
 		var zero A
 		return zero, fmt.Errorf("it was given in a form that this program does not have: %w", err)
 	}
 	return answer, nil
+}
+
+// checkAgain is validate for an answer that was checked by another program. Of an answer that contains itself nobody can tell whether it was
+// this one; what its own methods said then counts, as they may go by the clock.
+func (k *Kind[Q, A]) checkAgain(record *visit.Record, question json.RawMessage, answer A) error {
+	if record.Fits == "" && k.answer.Recursive {
+		return schema.CheckChoices(reflect.ValueOf(&answer).Elem())
+	}
+	return k.validate(question, answer)
 }
 
 // answered reports whether the question was answered at a place, without asking it.

@@ -21,16 +21,27 @@ type (
 		Approved bool
 		Note     string `json:",omitempty"`
 	}
+	// laterReasons has what the earlier verdict has, and is right only with a reason for each no.
+	laterReasons struct {
+		Approved bool
+		Reason   string `json:",omitempty"`
+	}
 	verdictWord string
 )
 
-func (verdictWord) Choices() []string { return []string{"ship", "reject"} }
+func (v laterReasons) Validate() error {
+	if !v.Approved && v.Reason == "" {
+		return errors.New("a no needs a reason")
+	}
+	return nil
+}
 
 // The names are of one length: newProgram puts one in the place of another.
 var (
 	earlierKind = fermata.NewKind[string, earlierVerdict]("test-verdict-0")
 	laterKind   = fermata.NewKind[string, laterVerdict]("test-verdict-1")
 	noteKind    = fermata.NewKind[string, laterNote]("test-verdict-2")
+	reasonsKind = fermata.NewKind[string, laterReasons]("test-verdict-3")
 )
 
 // twoQuestions asks for a verdict and for one thing more, and keeps what proceeds makes of the verdict.
@@ -130,6 +141,26 @@ func TestResume_AnAnswerThatStillFitsAChangedKindIsNotAskedForAgain(t *testing.T
 	out, err := h.answer(open, "sure?", "yes")
 
 	if err != nil || out.A != "deployed" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+// What a kind says of its answers beyond their schema holds for those that were given before, too.
+func TestI13_AnAnswerOfAnEarlierFormIsAskedForAgainIfTheKindRefusesIt(t *testing.T) {
+	reasons := twoQuestions(reasonsKind, func(v laterReasons) bool { return v.Approved })
+	h := newHarness(t, earlier())
+	_, err := h.start(notes{})
+	_, err = h.answer(h.waits(err), "deploy?", earlierVerdict{Approved: false})
+	open := h.waits(err)
+	h.newProgram(reasons, reasonsKind.Name())
+
+	_, err = h.answer(open, "sure?", "yes")
+
+	reopened := h.waits(err)
+	if len(reopened) != 1 || reopened[0].Kind != reasonsKind.Name() {
+		t.Fatalf("waits for %v, want the verdict once more", infos(reopened))
+	}
+	if out, err := h.answer(reopened, "deploy?", laterReasons{Reason: "a freeze"}); err != nil || out.A != "stopped" {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }

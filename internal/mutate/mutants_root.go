@@ -96,6 +96,15 @@ var rootMutants = []mutant{
 	{"I13", "a part of a state that another program has saved is read as far as it fits", "graph/load.go",
 		swap(`err = savable.Renamed(data, fd.typ)`, `_ = savable.Renamed`),
 		"./graph", "TestI13_AFieldInside"},
+	{"I13", "an answer of an earlier form counts although the kind refuses it", "kind.go",
+		swap(`	return k.validate(question, answer)
+}
+
+// answered`, `	return nil
+}
+
+// answered`),
+		"./graph", "TestI13_AnAnswerOfAnEarlierForm"},
 	{"I6", "a yes counts for a question that has changed since", "kind.go",
 		swap(`return string(hex.AppendEncode(key, sum[:8]))`, `return string(hex.AppendEncode(key, sum[:0]))`),
 		"./graph", "TestI2_AnAnswerToAQuestionThatChanged"},

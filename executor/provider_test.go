@@ -27,6 +27,9 @@ type scripted struct {
 
 func (*scripted) Name() string             { return "scripted" }
 func (*scripted) Graphs() []provider.Graph { return []provider.Graph{{Name: "it"}} }
+
+func (*scripted) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+
 func (s *scripted) Execute(_ context.Context, e provider.Execution) (provider.Result, error) {
 	return s.execute(s.executed.Add(1), e)
 }

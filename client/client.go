@@ -38,6 +38,9 @@ type Client struct {
 	tries int
 }
 
+// quiet is how long a connection may be silent before it is asked whether it lives, and how long it has for its answer.
+const quiet = 15 * time.Second
+
 // New makes a client of a server at a URL, for whoever the token belongs to.
 func New(base, token string) (*Client, error) {
 	u, err := url.Parse(base)
@@ -45,6 +48,8 @@ func New(base, token string) (*Client, error) {
 		return nil, fmt.Errorf("client: %q is no http or https URL", base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	// All calls share one connection over HTTP/2. If it goes dead without a word, as behind a firewall that forgets it, each of them would wait for its context.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet}
 	// A server sends nobody elsewhere. Whoever does stands in between, and a POST that follows it would arrive as a GET, if at all.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: u, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, tries: 5}, nil

@@ -137,7 +137,7 @@ const (
 	effectStarted effectState = "started"
 	effectDone    effectState = "done"
 	effectFailed  effectState = "failed"
-	effectAsked   effectState = "asked"
+	effectAsked   effectState = "asked" // nothing was done: fn asked first, or was not called
 )
 
 // effectEntry is the ledger's line on one effect.
@@ -300,7 +300,8 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked
-		return none, e.failed(ctx, entry, NotDone(err))
+		entry.State, entry.Error = effectAsked, err.Error()
+		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
 	}
 	result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)
 	if err != nil {
@@ -311,7 +312,9 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 			}
 			return none, visit.Wait(signals)
 		}
-		return none, e.failed(ctx, entry, err)
+		_, entry.NotDone = errors.AsType[*notDoneError](err)
+		entry.State, entry.Error = effectFailed, err.Error()
+		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
 	}
 	if entry.Receipt, err = json.Marshal(result); err != nil {
 		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
@@ -325,12 +328,6 @@ func exactly(raw json.RawMessage, args any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	return dec.Decode(args)
-}
-
-func (e *effect[T, R]) failed(ctx context.Context, entry *effectEntry, err error) error {
-	_, entry.NotDone = errors.AsType[*notDoneError](err)
-	entry.State, entry.Error = effectFailed, err.Error()
-	return errors.Join(err, e.end(ctx, entry, EffectFailed))
 }
 
 // end writes down how the effect ended: in the ledger first, which takes it also from somebody who has lost the run.

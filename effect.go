@@ -130,7 +130,7 @@ func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
 //
 //	started ──fn returned──▶ done
 //	   ├────fn failed──▶ failed ──again, with the same key──▶ started
-//	   └────fn asked──▶ asked ──the answer is there──▶ started
+//	   └────fn asked, or was not called──▶ asked ──entered again──▶ started
 type effectState string
 
 const (

@@ -10,7 +10,6 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -41,14 +40,7 @@ func TestAttack_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := providing(t, g)
 	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
 		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}, "group:clerks": {"carl"}}
 		c.Desk.Rules = loadRules(t, `

@@ -149,15 +149,7 @@ func pair(t *testing.T) provider.Provider {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[words]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return providing(t, g)
 }
 
 func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -41,15 +40,7 @@ func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provid
 		last = name
 	}
 	g.Edge(last, graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return providing(t, g)
 }
 
 // liveRules are rules that can be exchanged.
@@ -116,14 +107,7 @@ func TestAttack_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T)
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := providing(t, g)
 	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
 		c.Desk.Rules = loadRules(t, `
 default: deny

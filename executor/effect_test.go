@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -50,14 +49,7 @@ func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor
 	})
 	g.Edge(graph.Start, "drop")
 	g.Edge("drop", graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[order]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := providing(t, g)
 	return executorOf(t, runs, p, change)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -37,14 +36,7 @@ func TestEscape_WithdrawsWhatElseTheRunAsks(t *testing.T) {
 			g.Edge(graph.Start, n)
 			g.Edge(n, graph.End)
 		}
-		flow, err := g.Compile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[twoAsks]{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := providing(t, g)
 		e := executorOf(t, s, p, nil)
 		asked := waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "two", Graph: "inproc:two", Input: json.RawMessage(`{"a":"","b":""}`)}))
 		act := desk.Escape{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO), Via: "test"}}

@@ -34,6 +34,20 @@ func boxOf(t *testing.T, keys ...byte) *box.Box {
 	return b
 }
 
+// providing offers a graph, under its own name.
+func providing[S any](t *testing.T, g *graph.Graph[S]) provider.Provider {
+	t.Helper()
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[S]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // executorOf makes an executor with one provider, which looks for work often and is stopped after the test.
 func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
 	t.Helper()

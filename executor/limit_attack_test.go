@@ -58,15 +58,7 @@ func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider 
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return providing(t, g)
 }
 
 func bank(t *testing.T, s store.Store, p provider.Provider) *executor.Executor {

@@ -11,7 +11,6 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -46,14 +45,7 @@ func TestAttack_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
 		}
 		return graph.End
 	}, "one", graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[rounds]{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := providing(t, g)
 	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
 		c.Desk.Rules = loadRules(t, `
 default: deny

@@ -1,19 +1,33 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
+
+const oneDBA = `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
+`
 
 // A yes can be remembered within bounds: then nobody is asked again for the same, and for nothing else.
 func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
@@ -75,45 +89,146 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 	})
 }
 
-// Limits hold also for actions that come at the same time.
-func TestRules_LimitsCountWhatWentAhead(t *testing.T) {
+// ahead is a store whose clock can be moved.
+type ahead struct {
+	store.Store
+	by *atomic.Int64
+}
+
+func (a ahead) Now(ctx context.Context) (time.Time, error) {
+	now, err := a.Store.Now(ctx)
+	return now.Add(time.Duration(a.by.Load())), err
+}
+
+// The rules let a yes be remembered for an hour. Whoever gave one could have it remembered anew when the hour was over, again and again, and be asked
+// never more: each grant counted its hour from when it was made, and not from the yes.
+func TestGrants_AYesIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		d := new(dropper)
-		set, err := policy.Load("policy.yaml", []byte(`
-default: allow
-rules:
-- id: three
-  when: req.tool == "drop-table"
-  limit: {max: 3, window: 1h, by: [requester]}
-  then: ask
-  ask: {groups: [{from: ["group:dba"]}], deadline: 1h}
-`), policy.Options{})
+		text := strings.Replace(strings.Replace(twoPeople, "deadline: 1h", "deadline: 1h\n    remember_max: 1h", 1), `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, `[{from: ["group:dba"]}]`, 1)
+		set, err := policy.Load("policy.yaml", []byte(text), policy.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := office(t, s, d, func(c *executor.Config) { c.Desk.Rules = set })
-		outcomes := make(chan fermata.Outcome, 8)
-		for n := range cap(outcomes) {
-			go func() {
-				outcome, err := e.Run(t.Context(), executor.Request{
-					Account: "acme", StateKey: fmt.Sprint("drop-", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req",
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				outcomes <- outcome
-			}()
+		clock := ahead{s, new(atomic.Int64)}
+		e := office(t, clock, new(dropper), func(c *executor.Config) { c.Desk.Rules = set })
+		asked := startAs(t, e, "req").Interrupts[0].ID
+		if _, err := says(t, e, "bob", "1", yes); err != nil {
+			t.Fatal(err)
 		}
-		done := 0
-		for range cap(outcomes) {
-			if _, ok := (<-outcomes).(fermata.Completed); ok {
-				done++
-			}
+		terms := executor.Remember{By: "bob", TTL: 24 * time.Hour, MaxUses: 100}
+		clock.by.Store(int64(40 * time.Minute))
+		now, _ := clock.Now(t.Context())
+		late, err := e.Remember(t.Context(), "acme", asked, terms)
+		if err != nil || late.NotAfter.After(now.Add(20*time.Minute)) {
+			t.Errorf("40 minutes after the yes: until %v, %v", late.NotAfter.Sub(now), err)
 		}
-		if done != 3 || d.dropped.Load() != 3 {
-			t.Errorf("%d went ahead, %d were dropped", done, d.dropped.Load())
+		clock.by.Store(int64(61 * time.Minute))
+		if g, err := e.Remember(t.Context(), "acme", asked, terms); !errors.Is(err, grant.ErrNotRememberable) {
+			t.Errorf("61 minutes after the yes: until %v, %v", g.NotAfter, err)
 		}
-		other := mustRun(t, e, executor.Request{Account: "acme", StateKey: "other", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "somebody else"})
-		completed(t, other)
+		waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "drop-2", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"}))
 	})
+}
+
+// Whoever lost the right to decide makes grants of what they decided then; and one of two speaks for both.
+func TestGrants_NeedWhatTheGateNeeds(t *testing.T) {
+	s, d := memory.NewRuns(nil), new(dropper)
+	members := desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}
+	e := office(t, s, d, func(c *executor.Config) {
+		c.Desk.Directory = members
+		c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}, {from: ["group:owners"]}], deadline: 1h, remember_max: 1h, min_auth: hardware}
+`)
+	})
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	for _, who := range []string{"bob", "eve"} {
+		request := word(who, "drop-1", "by "+who, asked, yes)
+		request.Auth = desk.AuthHardware
+		mustRun(t, e, request)
+	}
+	delete(members, "group:dba") // bob is gone
+	_, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 1000})
+	if err != nil {
+		return
+	}
+	outcome := mustRun(t, e, executor.Request{Account: "acme", StateKey: "again", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
+	t.Errorf("bob, who is no dba any more, whom nobody authenticated, and without an owner, has had it remembered: %#v, dropped %d times", outcome, d.dropped.Load())
+}
+
+// Bob approved a drop when one dba was enough. The rules have become stricter since; his old yes must not be made into a grant that stands for the
+// yes of all whom they ask now.
+func TestGrants_AnOldYesIsNoneUnderStricterRules(t *testing.T) {
+	for name, stricter := range map[string]string{
+		"more people":    strings.Replace(oneDBA, `[{from: ["group:dba"]}]`, `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, 1),
+		"other people":   strings.Replace(oneDBA, "group:dba", "group:owners", 1),
+		"a stronger key": strings.Replace(oneDBA, "deadline: 1h", "deadline: 1h, min_auth: hardware", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := oneDBA
+			live := policy.NewLive(func(context.Context) (string, []byte, error) { return "policy.yaml", []byte(text), nil }, policy.Options{})
+			reload := func() {
+				t.Helper()
+				if _, err := live.Reload(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reload()
+			d := new(dropper)
+			e := office(t, memory.NewRuns(nil), d, func(c *executor.Config) { c.Desk.Rules = live })
+			asked := startAs(t, e, "req").Interrupts[0].ID
+			mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+
+			text = stricter
+			reload()
+			_, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 1})
+			if !errors.Is(err, executor.ErrInvalid) {
+				outcome := mustRun(t, e, executor.Request{Account: "acme", StateKey: "again", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
+				t.Errorf("bob alone has had it remembered (%v): %#v, dropped %d times", err, outcome, d.dropped.Load())
+			}
+		})
+	}
+}
+
+// What is judged again because the counter moved uses the grant again.
+func TestGrants_AUseIsCountedOnce(t *testing.T) {
+	s, d := memory.NewRuns(nil), new(dropper)
+	e := office(t, s, d, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
+- id: many
+  when: req.tool == "drop-table"
+  limit: {max: 1000, window: 1h}
+  then: deny
+`)
+	})
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 8}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			_, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: fmt.Sprint("drop-x", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	list, _ := e.Grants(t.Context(), "acme")
+	t.Logf("dropped %d, uses %d", d.dropped.Load(), list[0].Usage.Uses)
+	if d.dropped.Load() != 9 {
+		t.Errorf("of 8 uses %d were of use", d.dropped.Load()-1)
+	}
 }

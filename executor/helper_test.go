@@ -1,15 +1,19 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
@@ -146,4 +150,51 @@ func addressed(t *testing.T, e *executor.Executor, request executor.Request) exe
 	}
 	request.Targets, request.Value = map[string]executor.Answer{id: {Value: request.Value}}, nil
 	return request
+}
+
+func loadRules(t *testing.T, text string) policy.Source {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(text), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules{set}
+}
+
+// liveRules are rules that can be exchanged.
+func liveRules(t *testing.T, text string) (*policy.Live, func(string)) {
+	t.Helper()
+	live := policy.NewLive(func(context.Context) (string, []byte, error) { return "policy", []byte(text), nil }, policy.Options{})
+	set := func(now string) {
+		text = now
+		if _, err := live.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(text)
+	return live, set
+}
+
+func word(who, key, resume, interrupt, value string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: key, ResumeID: resume, Actor: who, Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
+}
+
+func by(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO), Via: "test"} }
+
+// syncBuffer is a log that several write to.
+type syncBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }

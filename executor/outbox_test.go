@@ -1,11 +1,14 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -289,4 +292,104 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 			t.Errorf("pages %+v, all-clears %+v", pages, clear)
 		}
 	})
+}
+
+func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
+	var mu sync.Mutex
+	var buf bytes.Buffer
+	told := make(chan struct{}, 100)
+	e := executorOf(t, memory.NewRuns(nil), asking(nil, []string{"a"}, nil), func(c *executor.Config) {
+		c.Log = slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return buf.Write(b) }), nil))
+		c.Desk.Notify = func(context.Context, string, desk.Notice) error {
+			told <- struct{}{}
+			return errors.New(`Post "https://hooks.example.com/services/T1/s3cr3t": connection refused`)
+		}
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	e.Start()
+	<-told
+	<-told
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Contains(buf.String(), "s3cr3t") {
+		t.Errorf("I7: %s", buf.String())
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan time.Duration, 1)
+		begin := time.Now()
+		p := crowd(40)
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+			c.Timeout = -1
+			c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+			c.Desk.Notify = func(ctx context.Context, account string, n desk.Notice) error {
+				if account == "other" {
+					select {
+					case told <- time.Since(begin):
+					default:
+					}
+					return nil
+				}
+				<-ctx.Done() // the channel of this account is dead
+				return ctx.Err()
+			}
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		r := scriptedStart()
+		r.Account = "other"
+		waits(t, mustRun(t, e, r))
+		e.Start()
+		if d := <-told; d > time.Minute {
+			t.Errorf("another account is told after %v", d)
+		}
+		stop := time.Now()
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(stop); d > time.Minute {
+			t.Errorf("stopping took %v", d)
+		}
+	})
+}
+
+type full struct {
+	store.Store
+	on    atomic.Bool
+	looks atomic.Int64
+}
+
+func (f *full) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+	if kind == "notice" {
+		f.looks.Add(1)
+	}
+	return f.Store.Due(ctx, kind, limit)
+}
+
+func (f *full) Amend(ctx context.Context, account string, b store.Beside) error {
+	if f.on.Load() {
+		return errors.New("the disk is full")
+	}
+	return f.Store.Amend(ctx, account, b)
+}
+
+func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
+	s := &full{Store: memory.NewRuns(nil)}
+	e := executorOf(t, s, crowd(100), func(c *executor.Config) {
+		c.Poll = time.Hour
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	s.on.Store(true)
+	e.Start()
+	time.Sleep(300 * time.Millisecond)
+	if n := s.looks.Load(); n > 3 {
+		t.Errorf("it looked %d times in 300 ms, with an hour between two looks", n)
+	}
 }

@@ -43,7 +43,7 @@ func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
 }
 
 // In a year somebody shows a comment, a question or a reason, and says that it is the one of then. The log had the same digest for all of them.
-func TestAttack_I12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
+func TestI12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
 	s := memory.NewRuns(nil)
 	e := office(t, s, new(dropper), nil)
 	asked := startAs(t, e, "req").Interrupts[0].ID
@@ -73,7 +73,7 @@ func TestAttack_I12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
 }
 
 // An answer settles what a run does next. The log said that somebody answered, and not what.
-func TestAttack_I12_TheLogKnowsWhatWasAnswered(t *testing.T) {
+func TestI12_TheLogKnowsWhatWasAnswered(t *testing.T) {
 	type review struct {
 		Text string `json:"text"`
 	}
@@ -94,7 +94,7 @@ func TestAttack_I12_TheLogKnowsWhatWasAnswered(t *testing.T) {
 }
 
 // Who may decide by now, and that the use of a grant is the effect which follows, could not be told from the log.
-func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) {
+func TestI12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) {
 	s, d := memory.NewRuns(nil), new(dropper)
 	e := office(t, s, d, func(c *executor.Config) {
 		c.Desk.Rules = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}`, `{from: ["group:dba"], widen: ["group:owners"]}`, 1))
@@ -125,7 +125,7 @@ func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) 
 }
 
 // A digest whose payload is gone was erased by order, or somebody made it disappear. Only the log could tell, and did not.
-func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
+func TestI12_TheLogKnowsWhatWasErased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewRuns(nil)
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Retention, c.Timeout = 6*time.Hour, 24*time.Hour, -1 })
@@ -144,4 +144,19 @@ func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
 			t.Errorf("the log says %+v, want %+v", got, want)
 		}
 	})
+}
+
+// A deadline that somebody moves is not in the log.
+func TestI12_MovingADeadlineIsInTheLog(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := executorOf(t, s, asking(nil, []string{"a"}, nil), nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	before := lines(t, s)
+	doc, err := e.Act(t.Context(), "acme", "a", desk.Extend{From: by("ann"), Until: time.Now().Add(48 * time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := lines(t, s); len(after) == len(before) {
+		t.Errorf("I12: ann moved the deadline to %v, and the log says only %q", doc.Deadline, after)
+	}
 }

@@ -5,9 +5,44 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
+
+// curious is a store in which somebody looks at a run at the very moment when it is forgotten.
+type curious struct {
+	store.Store
+	looks func()
+}
+
+func (c *curious) Forget(ctx context.Context, account, run string) error {
+	c.looks()
+	return c.Store.Forget(ctx, account, run)
+}
+
+// The salt of a run makes the digests in the log worth something. It must not stay in memory because somebody did something with the run while it
+// was being forgotten.
+func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
+	s := &curious{Store: memory.NewRuns(nil)}
+	e := new(dropper).executor(t, s, nil)
+	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
+	looked := false
+	s.looks = func() {
+		comment := desk.Comment{From: desk.From{Actor: desk.Person("ann", "")}, Text: "too late?"}
+		_, err := e.Act(t.Context(), "acme", asked.Interrupts[0].ID, comment)
+		looked = err != nil && e.AtHand("acme", asked.Run)
+	}
+	if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if !looked {
+		t.Fatal("nobody looked at it in between")
+	}
+	if e.AtHand("acme", asked.Run) {
+		t.Error("its salt is still there")
+	}
+}
 
 // overtaken is a store in which something happens once, right after somebody has looked at the state of a run.
 type overtaken struct {

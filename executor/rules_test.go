@@ -1,0 +1,94 @@
+package executor_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// A rule for one tool that looks at all actions of a requester counts those with other tools, too.
+func TestRules_WhatOneCountsIsNotOnlyWhatItIsFor(t *testing.T) {
+	var paid atomic.Int64
+	e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: busy
+  when: req.tool == "delete" && history.count("requester", "24h") >= 3
+  then: deny
+`)
+		c.Desk.Directory = desk.Members{}
+	})
+	for _, key := range []string{"a", "b", "c", "d"} {
+		if _, done := began(t, e, key, "inproc:pay", `{"cents":1}`).(fermata.Completed); !done {
+			t.Fatal("it was not paid")
+		}
+	}
+	d, err := e.Suppose(t.Context(), executor.Supposed{Account: "acme", Tool: "delete"})
+	if err != nil || d.Verdict != "deny" {
+		t.Errorf("after 4 actions the rule counts fewer than 3: %s, %v", d.Verdict, err)
+	}
+}
+
+// Nobody tells the executor what a tool does to the outside world, what an action costs, or how risky it is. Rules that look at it must not find that it
+// has no effects and costs nothing: that opens every door that docs/policy.md teaches to close.
+func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
+	for name, rule := range map[string]string{
+		"it only reads":        `{id: it, when: req.effects.size() == 0, then: allow}`,
+		"it costs little":      `{id: it, when: req.cost <= 5000, then: allow}`,
+		"it costs much":        `{id: it, when: req.cost > 5000, then: ask}`,
+		"it is risky":          `{id: it, when: req.risk >= 2, then: ask}`,
+		"it was never changed": `{id: it, when: req.revision == 0, then: allow}`,
+		"a budget of costs":    `{id: it, when: 'true', limit: {amount: req.cost, max: 100, window: 1h}, then: allow}`,
+		"by another name":      `{id: it, when: '[req].exists(r, r.cost > 5000)', then: ask}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var paid atomic.Int64
+			fallback := "ask" // what the rule's own word can be told from
+			if strings.HasSuffix(rule, "then: ask}") {
+				fallback = "allow"
+			}
+			e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
+				c.Desk.Rules = loadRules(t, "default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
+				c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
+			})
+			outcome := began(t, e, "a", "inproc:pay", `{"cents":1000000}`)
+			if _, asked := outcome.(fermata.NeedsInput); !asked || paid.Load() != 0 {
+				t.Errorf("nobody was asked: %#v; paid %d", outcome, paid.Load())
+			}
+		})
+	}
+}
+
+// What the rules deny must not be put before anyone at all. Providers that ask by themselves do not ask the policy first.
+func TestRules_WhatTheyDenyIsNotForAnyoneToApprove(t *testing.T) {
+	p, err := external.New(external.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, twoPeople) })
+	digest, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"audit"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := `{"kind":"approval","data":{"action":"drop-table","args":"audit","digest":"` + digest + `"}}`
+	outcome := mustRun(t, e, executor.Request{Account: "acme", StateKey: "x", Graph: "external:request", Input: json.RawMessage(input), Actor: "req"})
+	asked, ok := outcome.(fermata.NeedsInput)
+	if !ok {
+		t.Logf("it was not asked: %#v", outcome)
+		return
+	}
+	doc, _ := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
+	t.Logf("rules %v, need %+v", doc.Asked.Rules, doc.Need.Groups)
+	outcome, err = e.Run(t.Context(), word("req", "x", "r1", asked.Interrupts[0].ID, yes))
+	if err == nil {
+		t.Errorf("the rules deny it, and the requester alone has approved it: %#v", outcome)
+	}
+}

@@ -25,6 +25,7 @@ var floors = []floor{
 
 	{"store", may(".", "internal/..."), "the port behind which state is kept; it knows no engine, so that any engine may use it"},
 	{"store/memory", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/internal/booktest", may("store"), "books for the tests of single stores, written through the port"},
 	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite sees a store only through the port, as the engine does, and compares it with the reference"},
 	{"store/sqlite", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
@@ -142,6 +143,8 @@ var testSupports = []testSupport{
 	{"internal/oidctest", "gives each test an OpenID provider of its own, which fails the test if a client breaks the rules"},
 	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},
 	{"internal/redistest", "gives each test a Redis of its own and fails the test if there is none"},
+	{"internal/testserver", "starts a test again in a process that ends badly, and wants its servers gone"},
+	{"store/internal/booktest", "writes books of runs for the tests of single stores"},
 	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
 	{"audit/audittest", "the suite that every audit log passes is called from the store's own tests"},
 	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},

@@ -185,7 +185,7 @@ func TestUnknownOutcome_RepeatingWhatWasNotDoneDoesIt(t *testing.T) {
 	s := mustOpen(t, connString, Config{MaxConns: 1})
 	s.hints.close()
 	for _, r := range repeatables {
-		network.reset()
+		network.Reset()
 		if says, err := r.says(t.Context(), s, "r"); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("%s says %q, %v without a connection", r.name, says, err)
 		}

@@ -196,7 +196,7 @@ func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
 	network, connString := through(t, direct)
 	hints := listening(t, mustOpen(t, direct, Config{}))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
-	network.reset()
+	network.Reset()
 	s.tell("acme", "r") // as after a commit
 	if key := heard(t, hints); key != (store.Key{}) {
 		t.Errorf("a hint at %q; want one that it may have been any run", key)
@@ -210,7 +210,7 @@ func TestWatch_AnswersOnlyWhileTheServerDoes(t *testing.T) {
 	if !answers(t.Context(), conn) {
 		t.Fatal("the server does not answer")
 	}
-	network.hush()
+	network.Hush()
 	ctx, cancel := context.WithTimeout(t.Context(), hurry)
 	defer cancel()
 	if answers(ctx, conn) {

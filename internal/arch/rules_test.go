@@ -66,7 +66,7 @@ var floors = []floor{
 	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "graphs for the demo are written as a user would write them; one provider gives up"},
-	{"app/config", may(), "settings are read and checked without the parts that they are for"},
+	{"app/config", may("internal/..."), "settings are read and checked without the parts that they are for"},
 	{"app/tui", may(".", "api", "client", "internal/..."), "the inbox in a terminal is one more client: what it knows, it knows from the API"},
 	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
 

@@ -21,6 +21,7 @@ func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
 		"desk: {groupsFile: none.yaml}":                          "desk.groupsFile",
 		"desk: {timeZone: Mars}":                                 `desk.timeZone: "Mars" is no time zone`,
 		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",
+		"webhooks: {secrets: [whsec_c2hvcnQ=]}":                  "webhooks.secrets: secret 1 is not whsec_ and the base64 of 24 to 64 bytes",
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",

@@ -164,7 +164,7 @@ type Limits struct {
 
 // Webhooks are answers on their way.
 type Webhooks struct {
-	Secrets     []Secret `key:"secrets" help:"What webhooks are signed with, whsec_…, the newest first. Better in a file, or in the environment."`
+	Secrets     []Secret `key:"secrets" help:"What webhooks are signed with, whsec_…, the newest first. Who can check a signature with a secret can make one, so each account should have its own: \"acme: whsec_…\" is for the account acme alone; one without an account is for all that have none. Better in a file, or in the environment."`
 	SecretsFile string   `key:"secretsFile" help:"A file with the secrets, one a line, in the place of secrets."`
 	Allow       []string `key:"allow" help:"Hosts and prefixes (10.1.0.0/16) that webhooks may go to although they are not public."`
 }
@@ -240,4 +240,10 @@ func (s Secret) Reveal() string { return string(s) }
 func (s Secret) Pair() (name, value string) {
 	name, value, _ = strings.Cut(string(s), ":")
 	return strings.TrimSpace(name), strings.TrimSpace(value)
+}
+
+// Webhook is a secret of webhooks, "whsec_…" or "ACCOUNT: whsec_…", taken apart. An account may have colons, a secret has none.
+func (s Secret) Webhook() (account, secret string) {
+	last := strings.LastIndex(string(s), ":")
+	return strings.TrimSpace(string(s[:max(last, 0)])), strings.TrimSpace(string(s[last+1:]))
 }

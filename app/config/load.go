@@ -214,7 +214,7 @@ func (c *Config) check(wrong *mistakes) {
 		}
 	}
 	for _, secret := range c.Webhooks.Secrets {
-		if !strings.HasPrefix(secret.Reveal(), "whsec_") {
+		if _, text := secret.Webhook(); !strings.HasPrefix(text, "whsec_") {
 			bad("webhooks.secrets", "a secret begins with whsec_")
 		}
 	}

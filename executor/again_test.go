@@ -41,7 +41,7 @@ func TestI12_AWordSaidAgainThatSettlesHasALine(t *testing.T) {
 	})
 }
 
-// The same word under a second resume id is taken, but the id is not bound.
+// The same word under a second resume id is taken, and binds that id as well.
 func TestI3_AnIDOfAWordThatWasSaidBeforeIsBoundToo(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewRuns(nil), d, nil)
@@ -56,16 +56,16 @@ func TestI3_AnIDOfAWordThatWasSaidBeforeIsBoundToo(t *testing.T) {
 	}
 }
 
-// A word that counted for a run is answered, when it is repeated, with the state of another run.
+// A word that counted for a run is not answered, when it is repeated, with the state of another run.
 func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewRuns(nil), d, nil)
 	asked := startAs(t, e, "req")
 	vote := word("bob", "drop-1", "r1", asked.Interrupts[0].ID, yes)
 	mustRun(t, e, vote)
-	waits(t, mustRun(t, e, executor.Request{
-		Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"others"}`), Actor: "req", Supersede: true,
-	}))
+	other := dropAs("req", "drop-1")
+	other.Input, other.Supersede = json.RawMessage(`{"table":"others"}`), true
+	waits(t, mustRun(t, e, other))
 	outcome, err := e.Run(t.Context(), vote)
 	if waiting, ok := outcome.(fermata.NeedsInput); ok && waiting.Run != asked.Run {
 		t.Errorf("bob's word on %s is answered with run %s, which asks %s (%v)", asked.Run, waiting.Run, waiting.Interrupts[0].Data, err)

@@ -52,9 +52,7 @@ func looking(t *testing.T, s store.Store, p provider.Provider) *executor.Executo
 func wondering(t *testing.T, e *executor.Executor, text string) (request string) {
 	t.Helper()
 	request = waits(t, began(t, e, "refund-1", "inproc:refund", `{"order":"o-17"}`)).Interrupts[0].ID
-	if _, err := e.Act(t.Context(), "acme", request, desk.AskBack{From: desk.From{Actor: desk.Person("ann", "")}, Question: text}); err != nil {
-		t.Fatal(err)
-	}
+	acts(t, e, request, desk.AskBack{From: by("ann"), Question: text})
 	return request
 }
 
@@ -130,9 +128,7 @@ func TestAskBack_WhatARunSaysCannotHarmIt(t *testing.T) {
 		})
 		e := looking(t, s, p)
 		request := wondering(t, e, "why?")
-		if _, err := e.Act(t.Context(), "acme", request, desk.AskBack{From: desk.From{Actor: desk.Person("ann", "")}, Question: "really?"}); err != nil {
-			t.Fatal(err)
-		}
+		acts(t, e, request, desk.AskBack{From: by("ann"), Question: "really?"})
 		if got := []rune(replied(t, e, request, 2).Text); len(got) != desk.MaxText || got[len(got)-1] != '…' {
 			t.Errorf("it said %d characters", len(got))
 		}
@@ -141,14 +137,6 @@ func TestAskBack_WhatARunSaysCannotHarmIt(t *testing.T) {
 			t.Errorf("%v %v", doc.Questions, err)
 		}
 	})
-}
-
-// asksOn has somebody ask a run something more.
-func asksOn(t *testing.T, e *executor.Executor, request, text string) {
-	t.Helper()
-	if _, err := e.Act(t.Context(), "acme", request, desk.AskBack{From: desk.From{Actor: desk.Person("ann", "")}, Question: text}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Whoever asks a lot makes a process do a lot, one thing after the other: not all of it at the same moment, with a model behind each.
@@ -170,7 +158,7 @@ func TestAskBack_AFloodOfQuestionsDoesNotBecomeAFloodOfModelCalls(t *testing.T) 
 			key := fmt.Sprint("refund-", n)
 			request := waits(t, began(t, e, key, "inproc:refund", `{"order":"o-17"}`)).Interrupts[0].ID
 			for n := range 50 {
-				asksOn(t, e, request, fmt.Sprint("why? ", n))
+				acts(t, e, request, desk.AskBack{From: by("ann"), Question: fmt.Sprint("why? ", n)})
 			}
 		}
 		e.Start()

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -22,10 +21,7 @@ import (
 func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
-		e := executorOf(t, s, payer(t, &paid, "pay"), func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
-			c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-		})
+		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
 		pays := func(account string) {
 			t.Helper()
 			asked := waits(t, mustRun(t, e, executor.Request{Account: account, StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))

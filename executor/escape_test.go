@@ -42,7 +42,7 @@ func TestEscape_WithdrawsWhatElseTheRunAsks(t *testing.T) {
 		p := providing(t, g)
 		e := executorOf(t, s, p, nil)
 		asked := waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "two", Graph: "inproc:two", Input: json.RawMessage(`{"a":"","b":""}`)}))
-		act := desk.Escape{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO), Via: "test"}}
+		act := desk.Escape{From: by("ann")}
 		if err := e.Escape(t.Context(), "acme", asked.Interrupts[0].ID, act); err != nil {
 			t.Fatal(err)
 		}
@@ -59,11 +59,10 @@ func TestEscape_OfAnActionEndsTheRunAndDoesNothing(t *testing.T) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
-		from := func(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO)} }
-		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: from("mallory")}); !errors.Is(err, desk.ErrNotMember) {
+		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
 			t.Errorf("a stranger gives it up: %v", err)
 		}
-		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: from("bob"), Reason: "never mind"}); err != nil {
+		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: by("bob"), Reason: "never mind"}); err != nil {
 			t.Fatal(err)
 		}
 		run, err := s.Get(t.Context(), "acme", "drop-1")
@@ -76,7 +75,7 @@ func TestEscape_OfAnActionEndsTheRunAndDoesNothing(t *testing.T) {
 	})
 }
 
-// Giving up an old question ends the run that took its state key.
+// Giving up an old question does not end the run that took its state key.
 func TestEscape_OfAnOldQuestionDoesNotEndAnotherRun(t *testing.T) {
 	s := memory.NewRuns(nil)
 	p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
@@ -87,7 +86,7 @@ func TestEscape_OfAnOldQuestionDoesNotEndAnotherRun(t *testing.T) {
 	next := scriptedStart()
 	next.Input, next.Supersede = json.RawMessage(`{"a":1}`), true
 	waits(t, mustRun(t, e, next))
-	from := desk.From{Actor: desk.Person("ann", desk.AuthSSO)}
+	from := by("ann")
 	err := e.Escape(t.Context(), "acme", old, desk.Escape{From: from})
 	if run, _ := s.Get(t.Context(), "acme", "x-1"); run.Status != store.Waiting {
 		t.Errorf("the run that took the state key is %s now (%v)", run.Status, err)

@@ -294,15 +294,10 @@ func TestKeep_ExportIsEverythingInTheClearButTheRef(t *testing.T) {
 func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
-		e := executorOf(t, s, payer(t, &paid, "pay"), func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
-			c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-		})
+		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
 		asked := waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
 		id := asked.Interrupts[0].ID
-		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: desk.From{Actor: desk.Person("ann", "")}, Text: "what a price"}); err != nil {
-			t.Fatal(err)
-		}
+		acts(t, e, id, desk.Comment{From: by("ann"), Text: "what a price"})
 		completed(t, mustRun(t, e, word("ann", "p-1", "r", id, yes)))
 		if _, err := e.Remember(t.Context(), "acme", id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); err != nil {
 			t.Fatal(err)

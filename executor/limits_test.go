@@ -15,7 +15,6 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
@@ -26,6 +25,20 @@ type payment struct {
 	Cents int64 `json:"cents"`
 }
 
+// pay pays when that is approved.
+func pay(ctx context.Context, paid *atomic.Int64, action fermata.Action[payment]) error {
+	yes, err := fermata.Approve(ctx, action)
+	if err != nil {
+		return err
+	}
+	_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
+		paid.Add(args.Cents)
+		return "paid", nil
+	})
+	return err
+}
+
+// budgeted rules have people asked, and nobody may let more than 1000 cents be paid in a day.
 const budgeted = `
 default: deny
 rules:
@@ -46,15 +59,7 @@ func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider 
 	g := graph.New[payment]("pay")
 	for _, name := range nodes {
 		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
-			yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: p})
-			if err != nil {
-				return p, err
-			}
-			_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
-				paid.Add(args.Cents)
-				return "paid", nil
-			})
-			return p, err
+			return p, pay(ctx, paid, fermata.Action[payment]{Name: "pay", Args: p})
 		})
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
@@ -62,10 +67,11 @@ func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider 
 	return providing(t, g)
 }
 
-func bank(t *testing.T, s store.Store, p provider.Provider) *executor.Executor {
+// bank is an executor of payments that goes by some rules.
+func bank(t *testing.T, s store.Store, p provider.Provider, rules string) *executor.Executor {
 	t.Helper()
 	return executorOf(t, s, p, func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, budgeted)
+		c.Desk.Rules = loadRules(t, rules)
 		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
 	})
 }
@@ -74,7 +80,8 @@ func bank(t *testing.T, s store.Store, p provider.Provider) *executor.Executor {
 func TestLimits_CountWhatWentAhead(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
-		set, err := policy.Load("policy.yaml", []byte(`
+		e := office(t, s, d, func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, `
 default: allow
 rules:
 - id: three
@@ -82,17 +89,12 @@ rules:
   limit: {max: 3, window: 1h, by: [requester]}
   then: ask
   ask: {groups: [{from: ["group:dba"]}], deadline: 1h}
-`), policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := office(t, s, d, func(c *executor.Config) { c.Desk.Rules = set })
+`)
+		})
 		outcomes := make(chan fermata.Outcome, 8)
 		for n := range cap(outcomes) {
 			go func() {
-				outcome, err := e.Run(t.Context(), executor.Request{
-					Account: "acme", StateKey: fmt.Sprint("drop-", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req",
-				})
+				outcome, err := e.Run(t.Context(), dropAs("req", fmt.Sprint("drop-", n)))
 				if err != nil {
 					t.Error(err)
 				}
@@ -108,15 +110,14 @@ rules:
 		if done != 3 || d.dropped.Load() != 3 {
 			t.Errorf("%d went ahead, %d were dropped", done, d.dropped.Load())
 		}
-		other := mustRun(t, e, executor.Request{Account: "acme", StateKey: "other", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "somebody else"})
-		completed(t, other)
+		completed(t, mustRun(t, e, dropAs("somebody else", "other")))
 	})
 }
 
-// Two that were asked about while both were within the limit go beyond it together.
+// Two that were asked about while both were within the limit do not go beyond it together.
 func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"))
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	b := waits(t, began(t, e, "b", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	_, _ = e.Run(t.Context(), word("ann", "a", "r1", a, yes))
@@ -129,7 +130,7 @@ func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
 // Two actions that are approved at once are charged to the same counter.
 func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one", "two"))
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one", "two"), budgeted)
 	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":100}`)).Interrupts
 	if len(asked) != 2 {
 		t.Fatalf("%+v", asked)
@@ -142,10 +143,10 @@ func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 	}
 }
 
-// What was edited is judged again by the run, which finds that it was charged already.
+// What was edited is judged again by the run, which knows that it was charged already.
 func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"))
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
 	outcome := mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
 	if paid.Load() != 600 {
@@ -156,8 +157,7 @@ func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
 func TestLimits_AnApprovedEditIsChargedOnce(t *testing.T) {
 	var paid atomic.Int64
 	s := memory.NewRuns(nil)
-	e := executorOf(t, s, payer(t, &paid, "one"), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := bank(t, s, payer(t, &paid, "one"), `
 default: deny
 rules:
 - id: small
@@ -172,12 +172,9 @@ rules:
   limit: {amount: args.cents, max: 100000, window: 24h}
   then: deny
 `)
-		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
-	})
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
 	mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
-	papers, _ := s.Papers(t.Context(), "acme", "counter", store.PaperFilter{})
-	for _, p := range papers {
+	for _, p := range papersOf(t, s, "acme", "counter") {
 		if !strings.Contains(string(p.Facts), `"n":600`) {
 			t.Errorf("600 were paid, charged were %s", p.Facts)
 		}
@@ -212,7 +209,7 @@ func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
 	entered, hold := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	runs := memory.NewRuns(nil)
-	make1 := func(c *executor.Config) {
+	rules := func(c *executor.Config) {
 		c.Lease = time.Hour
 		c.Desk.Rules = loadRules(t, `
 default: allow
@@ -238,13 +235,13 @@ rules:
 		})
 		return p, err
 	}
-	first := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), make1)
+	first := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), rules)
 	t.Cleanup(release)
 	request := executor.Request{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(`{"cents":600}`)}
 	go func() { _, _ = first.Run(context.Background(), request) }()
 	<-entered
 	expire(t, runs, "a")
-	second := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), make1)
+	second := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), rules)
 	second.Start()
 	outcome := mustRun(t, second, request)
 	if paid.Load() != 600 {
@@ -266,16 +263,8 @@ func TestLimits_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
 		if tries.Add(1) == 1 {
 			return p, &provider.RetryError{After: time.Millisecond, Err: errors.New("not now")}
 		}
-		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: payment{p.Cents}})
-		if err != nil {
-			return p, err
-		}
-		_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
-			paid.Add(args.Cents)
-			return "paid", nil
-		})
 		p.N++
-		return p, err
+		return p, pay(ctx, &paid, fermata.Action[payment]{Name: "pay", Args: payment{p.Cents}})
 	})
 	g.Edge(graph.Start, "one")
 	g.Branch("one", func(p rounds) string {
@@ -284,14 +273,11 @@ func TestLimits_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
 		}
 		return graph.End
 	}, "one", graph.End)
-	p := providing(t, g)
-	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := bank(t, memory.NewRuns(nil), providing(t, g), `
 default: deny
 rules:
 - {id: pay, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: allow}
 `)
-	})
 	e.Start()
 	outcome := began(t, e, "a", "inproc:pay", `{"cents":600,"n":0}`)
 	if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "rejected" || paid.Load() != 600 {
@@ -302,14 +288,11 @@ rules:
 // Amounts so large that their sum has no int64 do not begin anew at zero.
 func TestLimits_AreNotEmptiedByLargeAmounts(t *testing.T) {
 	var paid atomic.Int64
-	e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
 default: allow
 rules:
 - {id: day, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
 `)
-		c.Desk.Directory = desk.Members{}
-	})
 	for n := range 4 { // 4 times 2^62 is 2^64
 		key := fmt.Sprint("a-", n)
 		asked := waits(t, began(t, e, key, "inproc:pay", `{"cents":4611686018427387904}`)).Interrupts[0]
@@ -321,7 +304,7 @@ rules:
 	}
 }
 
-// The same without any fault: so many want the counter that some find it changed 21 times.
+// So many want the counter that some find it changed 21 times.
 func TestLimits_ManyActionsAtOnceDoNotFailTheirRuns(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
@@ -340,7 +323,7 @@ rules:
 		var failed atomic.Int64
 		for n := range 64 {
 			wg.Go(func() {
-				outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: fmt.Sprint("drop-", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
+				outcome, err := e.Run(t.Context(), dropAs("req", fmt.Sprint("drop-", n)))
 				if _, ok := outcome.(fermata.Failed); ok {
 					failed.Add(1)
 				} else if err != nil {
@@ -353,30 +336,4 @@ rules:
 			t.Errorf("%d of 64 runs failed for good, dropped %d", failed.Load(), d.dropped.Load())
 		}
 	})
-}
-
-// flaky is a store that cannot be read once.
-type flaky struct {
-	store.Store
-	fails atomic.Int64
-}
-
-func (f *flaky) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
-	if kind == "counter" && f.fails.Add(-1) >= 0 {
-		return store.Paper{}, errors.New("the connection was reset")
-	}
-	return f.Store.Paper(ctx, account, kind, id)
-}
-
-// A database that is away for a moment while the rules look at a counter ends the run.
-func TestLimits_AStoreThatIsAwayForAMomentDoesNotFailTheRun(t *testing.T) {
-	var paid atomic.Int64
-	s := &flaky{Store: memory.NewRuns(nil)}
-	s.fails.Store(1)
-	e := bank(t, s, payer(t, &paid, "one"))
-	e.Start()
-	outcome := began(t, e, "a", "inproc:pay", `{"cents":700}`)
-	if failed, ok := outcome.(fermata.Failed); ok {
-		t.Errorf("the run is over: %+v", failed)
-	}
 }

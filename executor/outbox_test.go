@@ -1,11 +1,9 @@
 package executor_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -163,7 +161,7 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 		asking := d.executor(t, s, ch.on(inboxAndChat))
 		id := startDrop(t, asking).Interrupts[0].ID
 		m := &meddler{Store: open(), meddle: func() {
-			if _, err := asking.Act(t.Context(), "acme", id, desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}); err != nil {
+			if _, err := asking.Act(t.Context(), "acme", id, desk.Claim{From: by("ann")}); err != nil {
 				t.Error(err)
 			}
 		}}
@@ -185,7 +183,7 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		ch := new(channel)
-		p := asking(nil, []string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
+		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
 		e := executorOf(t, s, p, ch.on(inboxAndChat))
 		e.Start()
 		waits(t, mustRun(t, e, scriptedStart()))
@@ -204,6 +202,7 @@ func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 		if keys := of("a"); keys[0] == keys[1] {
 			t.Errorf("both are %s", keys[0])
 		}
+		completed(t, mustRun(t, e, answerTo("a", "r3")))
 	})
 }
 
@@ -295,11 +294,10 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 }
 
 func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
-	var mu sync.Mutex
-	var buf bytes.Buffer
+	var log syncBuffer
 	told := make(chan struct{}, 100)
-	e := executorOf(t, memory.NewRuns(nil), asking(nil, []string{"a"}, nil), func(c *executor.Config) {
-		c.Log = slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return buf.Write(b) }), nil))
+	e := executorOf(t, memory.NewRuns(nil), asking([]string{"a"}, nil), func(c *executor.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Desk.Notify = func(context.Context, string, desk.Notice) error {
 			told <- struct{}{}
 			return errors.New(`Post "https://hooks.example.com/services/T1/s3cr3t": connection refused`)
@@ -309,16 +307,10 @@ func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
 	e.Start()
 	<-told
 	<-told
-	mu.Lock()
-	defer mu.Unlock()
-	if strings.Contains(buf.String(), "s3cr3t") {
-		t.Errorf("I7: %s", buf.String())
+	if strings.Contains(log.String(), "s3cr3t") {
+		t.Errorf("I7: %s", log.String())
 	}
 }
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -327,7 +319,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 		p := crowd(40)
 		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
 			c.Timeout = -1
-			c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+			c.Log = slog.New(slog.DiscardHandler)
 			c.Desk.Notify = func(ctx context.Context, account string, n desk.Notice) error {
 				if account == "other" {
 					select {
@@ -358,6 +350,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
+// full is a store that takes nothing more once it is on.
 type full struct {
 	store.Store
 	on    atomic.Bool
@@ -379,17 +372,20 @@ func (f *full) Amend(ctx context.Context, account string, b store.Beside) error 
 }
 
 func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
-	s := &full{Store: memory.NewRuns(nil)}
-	e := executorOf(t, s, crowd(100), func(c *executor.Config) {
-		c.Poll = time.Hour
-		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
-		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+	synctest.Test(t, func(t *testing.T) {
+		s := &full{Store: memory.NewRuns(nil)}
+		e := executorOf(t, s, crowd(100), func(c *executor.Config) {
+			c.Poll = time.Hour
+			c.Log = slog.New(slog.DiscardHandler)
+			c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		s.on.Store(true)
+		e.Start()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := s.looks.Load(); n == 0 || n > 3 {
+			t.Errorf("it looked %d times in a second, with an hour between two looks", n)
+		}
 	})
-	waits(t, mustRun(t, e, scriptedStart()))
-	s.on.Store(true)
-	e.Start()
-	time.Sleep(300 * time.Millisecond)
-	if n := s.looks.Load(); n > 3 {
-		t.Errorf("it looked %d times in 300 ms, with an hour between two looks", n)
-	}
 }

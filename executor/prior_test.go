@@ -25,7 +25,7 @@ func finance(t *testing.T, paid *atomic.Int64, text string) (e *executor.Executo
 	return e, asked[0].ID, asked[1].ID
 }
 
-// Separation of duties from who approved before in the same run.
+// Who approved something before in the same run does not count for what comes after it.
 func TestPriorApprover_DoesNotCountAgain(t *testing.T) {
 	p := single(t, "two", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		for _, name := range []string{"prepare", "commit"} {
@@ -57,22 +57,18 @@ rules:
 func TestPriorApprover_OfOneOfTwoDoesNotCountForTheOther(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		var paid atomic.Int64
-		e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one", "two"), func(c *executor.Config) {
-			c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
-			c.Desk.Rules = loadRules(t, `
+		e, one, two := finance(t, &paid, `
 default: deny
 rules:
 - {id: both, when: 'true', then: ask, ask: {groups: [{from: ["group:finance"]}], separation_of_duties: [prior_approver], deadline: 1h}}
 `)
-		})
-		asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":1}`)).Interrupts
-		request := word("ann", "a", "r1", asked[0].ID, yes)
+		request := word("ann", "a", "r1", one, yes)
 		if together {
-			request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
+			request.Targets[two] = executor.Answer{Value: json.RawMessage(yes)}
 			_, _ = e.Run(t.Context(), request)
 		} else {
 			mustRun(t, e, request)
-			_, _ = e.Run(t.Context(), word("ann", "a", "r2", asked[1].ID, yes))
+			_, _ = e.Run(t.Context(), word("ann", "a", "r2", two, yes))
 		}
 		if paid.Load() > 1 {
 			t.Errorf("together %v: ann alone has paid both", together)
@@ -91,7 +87,7 @@ rules:
   then: ask
   ask: {groups: [{from: ["group:finance"], count: 2}], separation_of_duties: [prior_approver], editable: [""], deadline: 1h}
 `)
-	claim := desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}
+	claim := desk.Claim{From: by("ann")}
 	mustRun(t, e, word("ann", "a", "r1", one, yes))
 	mustRun(t, e, word("bob", "a", "r2", two, yes))
 	if _, err := e.Run(t.Context(), word("ann", "a", "r3", two, yes)); !errors.Is(err, desk.ErrExcluded) {

@@ -26,8 +26,7 @@ type scripted struct {
 	execute  func(attempt int64, e provider.Execution) (provider.Result, error)
 }
 
-func (*scripted) Name() string { return "scripted" }
-
+func (*scripted) Name() string             { return "scripted" }
 func (*scripted) Graphs() []provider.Graph { return []provider.Graph{{Name: "it"}} }
 
 func (*scripted) Capabilities() provider.Capabilities { return provider.Capabilities{} }
@@ -49,7 +48,7 @@ func scriptedStart() executor.Request {
 }
 
 // asking is a provider that asks what a list says, one after the other.
-func asking(data map[string]string, rounds ...[]string) *scripted {
+func asking(rounds ...[]string) *scripted {
 	seen := make(map[time.Time]bool)
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		var result provider.Result
@@ -59,7 +58,7 @@ func asking(data map[string]string, rounds ...[]string) *scripted {
 		n := len(seen) + 1 // the same again if it is tried again
 		var questions []provider.Question
 		for _, id := range rounds[n-1] {
-			questions = append(questions, provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + data[id] + `"`)}})
+			questions = append(questions, provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + `"`)}})
 		}
 		if questions == nil {
 			result.Rest = provider.Completed{Content: "done"}
@@ -70,12 +69,14 @@ func asking(data map[string]string, rounds ...[]string) *scripted {
 	}}
 }
 
+// answerTo is an answer to one of them.
 func answerTo(id, resume string) executor.Request {
 	r := word("ann", "x-1", resume, id, `1`)
 	r.Wait = 2 * time.Second
 	return r
 }
 
+// crowd is a provider that asks so many questions at once.
 func crowd(n int) *scripted {
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		var questions []provider.Question
@@ -129,11 +130,11 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) {
 			t.Errorf("once more: %v", err)
 		}
 	})
@@ -209,7 +210,7 @@ func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 	}
 }
 
-// A default route makes a question's own, shorter time void.
+// A question's own, shorter time holds also where a default route has a longer one.
 func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
 	s := memory.NewRuns(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {

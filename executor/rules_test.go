@@ -1,31 +1,25 @@
 package executor_test
 
 import (
-	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
 // A rule for one tool that looks at all actions of a requester counts those with other tools, too.
 func TestRules_WhatOneCountsIsNotOnlyWhatItIsFor(t *testing.T) {
 	var paid atomic.Int64
-	e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
 default: allow
 rules:
 - id: busy
   when: req.tool == "delete" && history.count("requester", "24h") >= 3
   then: deny
 `)
-		c.Desk.Directory = desk.Members{}
-	})
 	for _, key := range []string{"a", "b", "c", "d"} {
 		if _, done := began(t, e, key, "inproc:pay", `{"cents":1}`).(fermata.Completed); !done {
 			t.Fatal("it was not paid")
@@ -55,40 +49,12 @@ func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
 			if strings.HasSuffix(rule, "then: ask}") {
 				fallback = "allow"
 			}
-			e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
-				c.Desk.Rules = loadRules(t, "default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
-				c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-			})
+			e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"),
+				"default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
 			outcome := began(t, e, "a", "inproc:pay", `{"cents":1000000}`)
 			if _, asked := outcome.(fermata.NeedsInput); !asked || paid.Load() != 0 {
 				t.Errorf("nobody was asked: %#v; paid %d", outcome, paid.Load())
 			}
 		})
-	}
-}
-
-// What the rules deny must not be put before anyone at all. Providers that ask by themselves do not ask the policy first.
-func TestRules_WhatTheyDenyIsNotForAnyoneToApprove(t *testing.T) {
-	p, err := external.New(external.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, twoPeople) })
-	digest, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"audit"`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	input := `{"kind":"approval","data":{"action":"drop-table","args":"audit","digest":"` + digest + `"}}`
-	outcome := mustRun(t, e, executor.Request{Account: "acme", StateKey: "x", Graph: "external:request", Input: json.RawMessage(input), Actor: "req"})
-	asked, ok := outcome.(fermata.NeedsInput)
-	if !ok {
-		t.Logf("it was not asked: %#v", outcome)
-		return
-	}
-	doc, _ := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
-	t.Logf("rules %v, need %+v", doc.Asked.Rules, doc.Need.Groups)
-	outcome, err = e.Run(t.Context(), word("req", "x", "r1", asked.Interrupts[0].ID, yes))
-	if err == nil {
-		t.Errorf("the rules deny it, and the requester alone has approved it: %#v", outcome)
 	}
 }

@@ -38,15 +38,6 @@ rules:
 - {id: never, when: 'req.tool == "pay" && args.cents > 1000', then: deny, reason: too much}
 `
 
-func candidate(t *testing.T, text string) *policy.Set {
-	t.Helper()
-	set, err := policy.Load("candidate.yaml", []byte(text), policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 // cashier pays by the rules of spending, or by others.
 func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
@@ -84,7 +75,7 @@ func papersOf(t *testing.T, s store.Store, account string, kind store.PaperKind)
 
 func replayed(t *testing.T, e *executor.Executor, account, text string) replay.Past {
 	t.Helper()
-	past, err := e.Replay(t.Context(), account, candidate(t, text), time.Now().Add(-time.Hour))
+	past, err := e.Replay(t.Context(), account, loadRules(t, text), time.Now().Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +109,7 @@ func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
 		if other := replayed(t, e, "other", "default: allow\nrules: []\n"); other.Rulings != 0 {
 			t.Errorf("I8: another account: %+v", other)
 		}
-		if late, err := e.Replay(t.Context(), "acme", candidate(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
+		if late, err := e.Replay(t.Context(), "acme", loadRules(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
 			t.Errorf("of a time to come: %+v, %v", late, err)
 		}
 	})
@@ -200,11 +191,11 @@ func (l *leaving) Papers(ctx context.Context, account string, kind store.PaperKi
 // Rules may take long for each ruling, and nobody may be there any more to hear what they would have said.
 func TestReplay_EndsWithItsCaller(t *testing.T) {
 	s := &leaving{Store: memory.NewRuns(nil)}
-	e := cashier(t, s, func(c *executor.Config) { c.Store = s })
+	e := cashier(t, s, nil)
 	spend(t, e)
 	ctx, leave := context.WithCancel(t.Context())
 	s.leave = leave
-	if past, err := e.Replay(ctx, "acme", candidate(t, spending), time.Now().Add(-time.Hour)); !errors.Is(err, context.Canceled) {
+	if past, err := e.Replay(ctx, "acme", loadRules(t, spending), time.Now().Add(-time.Hour)); !errors.Is(err, context.Canceled) {
 		t.Errorf("it went on: %+v, %v", past, err)
 	}
 }
@@ -231,7 +222,7 @@ func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 			t.Errorf("%d lines of a policy: %v", n, kinds)
 		}
 		after := cashier(t, s, func(c *executor.Config) { c.Desk.Rules = loadRules(t, openSpending) })
-		old, now := candidate(t, spending).Digest(), candidate(t, openSpending).Digest()
+		old, now := loadRules(t, spending).Digest(), loadRules(t, openSpending).Digest()
 		if text, err := after.Policy(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
 			t.Errorf("what was in force: %+v, %v", text, err)
 		}
@@ -270,7 +261,7 @@ func TestI12_WhatIsDeniedHasALine(t *testing.T) {
 			t.Errorf("the log says %v", kinds)
 		}
 		raw := rawLines(t, s)
-		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, candidate(t, spending).Digest()) || strings.Contains(raw, "77731") {
+		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, loadRules(t, spending).Digest()) || strings.Contains(raw, "77731") {
 			t.Errorf("the log says %s", raw)
 		}
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
@@ -370,7 +361,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		request := scriptedStart()
 		request.Wait = time.Hour
 		_, _ = e.Run(t.Context(), request)
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
@@ -380,7 +371,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
 			t.Errorf("nobody can tell who: %s", raw)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
 			t.Errorf("once more: %v", err)
 		}
 	})
@@ -448,7 +439,7 @@ func TestRulings_AnActionMayHaveAnyName(t *testing.T) {
 						t.Fatalf("%d came to %#v, %v", n, outcome, err)
 					}
 				}
-				if _, err := e.Replay(t.Context(), "acme", candidate(t, rules), time.Now().Add(-time.Hour)); err != nil {
+				if _, err := e.Replay(t.Context(), "acme", loadRules(t, rules), time.Now().Add(-time.Hour)); err != nil {
 					t.Errorf("the past cannot be replayed: %v", err)
 				}
 				if _, err := e.Analytics(t.Context(), "acme", analytics.Query{Since: time.Now().Add(-time.Hour)}); err != nil {

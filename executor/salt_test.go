@@ -1,35 +1,22 @@
 package executor_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
-
-// curious is a store in which somebody looks at a run at the very moment when it is forgotten.
-type curious struct {
-	store.Store
-	looks func()
-}
-
-func (c *curious) Forget(ctx context.Context, account, run string) error {
-	c.looks()
-	return c.Store.Forget(ctx, account, run)
-}
 
 // The salt of a run makes the digests in the log worth something. It must not stay in memory because somebody did something with the run while it
 // was being forgotten.
 func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
-	s := &curious{Store: memory.NewRuns(nil)}
+	s := &intruder{Store: memory.NewRuns(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
 	looked := false
-	s.looks = func() {
-		comment := desk.Comment{From: desk.From{Actor: desk.Person("ann", "")}, Text: "too late?"}
+	s.forget = func() {
+		comment := desk.Comment{From: by("ann"), Text: "too late?"}
 		_, err := e.Act(t.Context(), "acme", asked.Interrupts[0].ID, comment)
 		looked = err != nil && e.AtHand("acme", asked.Run)
 	}
@@ -44,29 +31,16 @@ func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
 	}
 }
 
-// overtaken is a store in which something happens once, right after somebody has looked at the state of a run.
-type overtaken struct {
-	store.Store
-	once sync.Once
-	then func()
-}
-
-func (o *overtaken) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	checkpoint, err := o.Store.Load(ctx, key)
-	o.once.Do(o.then)
-	return checkpoint, err
-}
-
 // What somebody has looked at before it was erased is no reason to remember it.
 func TestI7_TheSaltOfARunIsNotKeptByWhoLookedBeforeItWent(t *testing.T) {
-	s := &overtaken{Store: memory.NewRuns(nil)}
+	s := &intruder{Store: memory.NewRuns(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
-	s.then = func() {
+	s.loaded = sync.OnceFunc(func() {
 		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
-	}
+	})
 	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r1", asked.Interrupts[0].ID, yes)); err == nil {
 		t.Errorf("a run that is erased came to %+v", outcome)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -112,7 +111,7 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	for w.entered.Load() == 0 { // until it is at work
 		runtime.Gosched()
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); err != nil {
 		t.Fatal(err)
 	}
 	nobodyOwns(t, runs, "demo-1")
@@ -121,10 +120,10 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.Cancelled {
 		t.Errorf("it is %s, %v", run.Status, err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrOver) {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); !errors.Is(err, executor.ErrOver) {
 		t.Errorf("once more: %v", err)
 	}
-	if err := e.Cancel(t.Context(), "other", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrUnknownRun) {
+	if err := e.Cancel(t.Context(), "other", "demo-1", by("ann")); !errors.Is(err, executor.ErrUnknownRun) {
 		t.Errorf("somebody else's: %v", err)
 	}
 }
@@ -171,30 +170,17 @@ func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
 	})
 }
 
-// meddled is a store in which something happens once, right after somebody has looked at a run.
-type meddled struct {
-	store.Store
-	once sync.Once
-	then func()
-}
-
-func (m *meddled) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
-	run, err := m.Store.Get(ctx, account, stateKey)
-	m.once.Do(m.then)
-	return run, err
-}
-
 // The run that had the state key is over, and is forgotten while the next one is about to begin. Then nobody has the key.
 func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
 	var ran atomic.Int64
 	s := memory.NewRuns(nil)
 	p := counting(t, &ran)
 	first := completed(t, mustRun(t, executorOf(t, s, p, nil), countStart("a")))
-	e := executorOf(t, &meddled{Store: s, then: func() {
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() {
 		if err := s.Forget(t.Context(), "acme", first.Run); err != nil {
 			t.Error(err)
 		}
-	}}, p, nil)
+	})}, p, nil)
 	if second := completed(t, mustRun(t, e, countStart("b"))); string(second.Output) != `{"text":"b"}` || ran.Load() != 2 {
 		t.Errorf("it came to %s, and there were %d runs", second.Output, ran.Load())
 	}
@@ -207,7 +193,7 @@ func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
 	p := counting(t, &ran)
 	other := executorOf(t, s, p, nil)
 	completed(t, mustRun(t, other, countStart("a")))
-	e := executorOf(t, &meddled{Store: s, then: func() { completed(t, mustRun(t, other, countStart("b"))) }}, p, nil)
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() { completed(t, mustRun(t, other, countStart("b"))) })}, p, nil)
 	failedWith(t, mustRun(t, e, countStart("a")), "superseded")
 }
 
@@ -224,7 +210,7 @@ func TestStart_ATwinThatSupersedesDoesNotEndTheOther(t *testing.T) {
 	twin := executorOf(t, s, p, nil)
 	waits(t, mustRun(t, twin, start("old")))
 	var first fermata.NeedsInput
-	e := executorOf(t, &meddled{Store: s, then: func() { first = waits(t, mustRun(t, twin, start("new"))) }}, p, nil)
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() { first = waits(t, mustRun(t, twin, start("new"))) })}, p, nil)
 	if second := waits(t, mustRun(t, e, start("new"))); second.Run != first.Run {
 		t.Errorf("the same start made %s and %s", first.Run, second.Run)
 	}

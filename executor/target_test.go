@@ -17,6 +17,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
+// number is a target: something outside that can be counted.
+func number[A any](n *atomic.Int64) func(context.Context, A) (any, error) {
+	return func(context.Context, A) (any, error) { return n.Load(), nil }
+}
+
 // restless pays at one place after the other, and looks at a balance that changes.
 func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provider.Provider {
 	t.Helper()
@@ -24,17 +29,7 @@ func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provid
 	last := graph.Start
 	for _, name := range nodes {
 		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
-			yes, err := fermata.Approve(ctx, fermata.Action[payment]{
-				Name: "pay", Args: p, Target: func(context.Context, payment) (any, error) { return balance.Load(), nil },
-			})
-			if err != nil {
-				return p, err
-			}
-			_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
-				paid.Add(args.Cents)
-				return "paid", nil
-			})
-			return p, err
+			return p, pay(ctx, paid, fermata.Action[payment]{Name: "pay", Args: p, Target: number[payment](balance)})
 		})
 		g.Edge(last, name)
 		last = name
@@ -43,14 +38,13 @@ func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provid
 	return providing(t, g)
 }
 
-// An effect that asked before it did anything was not begun; what it acts on is not looked at again.
+// An effect that asked before it did anything was not begun, so what it acts on is looked at again.
 func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
-	rows := atomic.Int64{}
+	var rows, dropped atomic.Int64
 	rows.Store(3)
-	var dropped atomic.Int64
 	kind := fermata.NewKind[string, string]("pin-" + t.Name())
 	p := single(t, "drop", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
-		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "drop-table", Args: o.Table, Target: func(context.Context, string) (any, error) { return rows.Load(), nil }})
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "drop-table", Args: o.Table, Target: number[string](&rows)})
 		if err != nil {
 			return o, err
 		}
@@ -73,23 +67,12 @@ func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
 	}
 }
 
-// The same by a target that has changed: the first approval was charged, so the rules deny the second question, and it is anyone's.
+// What was asked of people is asked again of no fewer. The first approval was charged, so the rules denied the second question, and it was anyone's.
 func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
-	var paid, rows atomic.Int64
-	p := single(t, "pay", inproc.FlowConfig[payment]{}, func(ctx context.Context, p payment) (payment, error) {
-		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: p, Target: func(context.Context, payment) (any, error) { return rows.Load(), nil }})
-		if err != nil {
-			return p, err
-		}
-		_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
-			paid.Add(args.Cents)
-			return "paid", nil
-		})
-		return p, err
-	})
-	e := bank(t, memory.NewRuns(nil), p)
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
-	rows.Add(1)
+	balance.Add(1)
 	again := waits(t, mustRun(t, e, word("ann", "a", "r1", a, yes))).Interrupts[0].ID
 	doc, err := e.Request(t.Context(), "acme", again)
 	if err != nil {
@@ -104,21 +87,13 @@ func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
 // What is asked again because its target has changed needs the people of the same action, not of another one that has the same name.
 func TestTarget_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
 	var paid, rows atomic.Int64
-	word2 := fermata.NewKind[string, string]("word-of-" + t.Name())
+	kind := fermata.NewKind[string, string]("word-of-" + t.Name())
 	g := graph.New[payment]("pay")
 	g.Node("big", func(ctx context.Context, p payment) (payment, error) {
-		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: payment{1_000_000}, Target: func(context.Context, payment) (any, error) { return rows.Load(), nil }})
-		if err != nil {
-			return p, err
-		}
-		_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
-			paid.Add(args.Cents)
-			return "paid", nil
-		})
-		return p, err
+		return p, pay(ctx, &paid, fermata.Action[payment]{Name: "pay", Args: payment{1_000_000}, Target: number[payment](&rows)})
 	})
 	g.Node("small", func(ctx context.Context, p payment) (payment, error) {
-		if _, err := word2.Ask(ctx, "go on?"); err != nil {
+		if _, err := kind.Ask(ctx, "go on?"); err != nil {
 			return p, err
 		}
 		_, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: payment{1}})
@@ -128,8 +103,7 @@ func TestTarget_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	p := providing(t, g)
-	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+	e := executorOf(t, memory.NewRuns(nil), providing(t, g), func(c *executor.Config) {
 		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}, "group:clerks": {"carl"}}
 		c.Desk.Rules = loadRules(t, `
 default: deny
@@ -168,24 +142,18 @@ func TestTarget_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T)
 	g := graph.New[payment]("pay")
 	for _, name := range []string{"strict", "loose"} {
 		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
-			_, err := fermata.Approve(ctx, fermata.Action[payment]{
-				Name: "pay", Args: p, Target: func(context.Context, payment) (any, error) { return balance.Load(), nil },
-			})
+			_, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: p, Target: number[payment](&balance)})
 			return p, err
 		})
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	p := providing(t, g)
-	e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := bank(t, memory.NewRuns(nil), providing(t, g), `
 default: deny
 rules:
 - {id: strict, when: req.node == "strict", then: ask, ask: {groups: [{from: ["group:finance"]}], deadline: 1h}}
 - {id: loose, when: req.node == "loose", then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
 `)
-		c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-	})
 	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts
 	balance.Store(1)
 	request := word("ann", "a", "r1", asked[0].ID, yes)
@@ -225,7 +193,7 @@ func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
 // Who is asked again may change the arguments, and the limits know what was paid, once.
 func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
 	var paid, balance atomic.Int64
-	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"))
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
 	for _, key := range []string{"a", "b"} {
 		first := waits(t, began(t, e, key, "inproc:pay", `{"cents":1}`)).Interrupts[0]
 		balance.Add(1)

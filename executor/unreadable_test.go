@@ -108,7 +108,7 @@ func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 	})
 }
 
-// one grant that cannot be read stops all that is asked
+// One grant that cannot be read does not stop all that is asked.
 func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
 	s := memory.NewRuns(nil)
 	if err := s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "grt_x", Body: []byte("?")}}}); err != nil {
@@ -121,7 +121,7 @@ func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
 	}
 }
 
-// A hundred requests that cannot be read keep the clock from all others.
+// A hundred requests that cannot be read do not keep the clock from all others.
 func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
 	s := memory.NewRuns(nil)
 	told := make(chan desk.Notice, 10)

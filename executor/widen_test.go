@@ -73,7 +73,7 @@ rules:
 `)
 	})
 	id := startAs(t, e, "req").Interrupts[0].ID
-	from := desk.From{Actor: desk.Person("ann", desk.AuthSSO)}
+	from := by("ann")
 	until := time.Now().Add(time.Minute)
 	for _, act := range []desk.Act{
 		desk.Delegate{From: from, To: "bob"}, desk.Snooze{From: from, Until: until}, desk.AskBack{From: from, Question: "why?"},

@@ -70,7 +70,7 @@ func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
 		looking(t, s, m)
 		looking(t, s, m)
 		waits(t, mustRun(t, e, scriptedStart()))
-		if err := e.Cancel(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return len(m.heard()) >= 3 })
@@ -100,7 +100,7 @@ func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		escape := desk.Escape{From: desk.From{Actor: desk.Person("ann", "")}, Reason: "never mind"}
+		escape := desk.Escape{From: by("ann"), Reason: "never mind"}
 		if err := e.Escape(t.Context(), "acme", "q2", escape); err != nil {
 			t.Fatal(err)
 		}
@@ -113,12 +113,12 @@ func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
 	})
 }
 
-// Who was paged hears nothing when the run ends, and the books say that the request is open for ever.
+// Who was paged hears an all-clear when the run ends, and the books do not say that the request is open for ever.
 func TestWithdrawn_IsToldAndCounted(t *testing.T) {
 	s := memory.NewRuns(nil)
 	var mu sync.Mutex
 	told := make(map[desk.NoticeKind]int)
-	e := executorOf(t, s, asking(nil, []string{"a"}, nil), func(c *executor.Config) {
+	e := executorOf(t, s, asking([]string{"a"}, nil), func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
 			{Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
 		}}}
@@ -131,7 +131,7 @@ func TestWithdrawn_IsToldAndCounted(t *testing.T) {
 	})
 	e.Start()
 	waits(t, mustRun(t, e, scriptedStart()))
-	if err := e.Cancel(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ann", "")}); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "x-1", by("ann")); err != nil {
 		t.Fatal(err)
 	}
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})

@@ -104,25 +104,42 @@ func zeroOf(t reflect.Type) (value any) {
 func (k *kinds) derive(t reflect.Type) (*jsonschema.Schema, error) {
 	derived, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: k.schemas})
 	if err == nil {
-		mend(derived, true)
+		mend(derived)
 	}
 	return derived, err
 }
 
 // mend lets pass what encoding/json writes and the library has not thought of: a map that is nil, and what a pointer to anything points to.
-func mend(s *jsonschema.Schema, root bool) {
+func mend(root *jsonschema.Schema) {
+	each(root, func(s *jsonschema.Schema) {
+		if len(s.Types) == 1 { // "null", from a pointer to what has no type
+			s.Types = nil
+		}
+		if s != root && s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
+			s.Type, s.Types = "", []string{"null", "object"}
+		}
+	})
+}
+
+// needNothing lets every member be left out, or be what a Go program writes that leaves it out.
+func needNothing(root *jsonschema.Schema) {
+	each(root, func(s *jsonschema.Schema) {
+		s.Required = nil
+		if s.Enum != nil && !slices.Contains(s.Enum, any("")) {
+			s.Enum = append(s.Enum, "")
+		}
+	})
+}
+
+// each calls change for a schema that was derived, and for all in it.
+func each(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
 	if s == nil {
 		return
 	}
-	if len(s.Types) == 1 { // "null", from a pointer to what has no type
-		s.Types = nil
-	}
-	if !root && s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
-		s.Type, s.Types = "", []string{"null", "object"}
-	}
+	change(s)
 	for _, property := range s.Properties {
-		mend(property, false)
+		each(property, change)
 	}
-	mend(s.Items, false)
-	mend(s.AdditionalProperties, false)
+	each(s.Items, change)
+	each(s.AdditionalProperties, change)
 }

@@ -36,8 +36,12 @@ type Schema struct {
 type choices interface{ Choices() []string }
 
 // For derives the schema of a Go type. JSON cannot hold every type: that is the error.
-func For[T any]() (Schema, error) {
-	t := reflect.TypeFor[T]()
+func For[T any]() (Schema, error) { return of(reflect.TypeFor[T](), nil) }
+
+// ForPart is [For] for a T of which anything may be left out: it is zero then.
+func ForPart[T any]() (Schema, error) { return of(reflect.TypeFor[T](), needNothing) }
+
+func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 	special := kinds{schemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // any JSON
 		reflect.TypeFor[json.Number]():     {Type: "number"},
@@ -49,6 +53,9 @@ func For[T any]() (Schema, error) {
 		if derived, err = special.derive(t); err != nil {
 			return Schema{}, fmt.Errorf("%s has no JSON Schema: %w", t, err)
 		}
+	}
+	if change != nil {
+		change(derived)
 	}
 	text, err := json.Marshal(derived)
 	if err != nil {

@@ -14,15 +14,23 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// counterPaper is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by its
-// revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
-const counterPaper store.PaperKind = "counter"
+const (
+	// counterPaper is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
+	// its revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
+	counterPaper store.PaperKind = "counter"
+	// chargePaper is what one action was charged, so that it is not charged twice when it is judged again: by whoever takes its run over, or because its
+	// target has changed. It is deleted with its run.
+	chargePaper store.PaperKind = "charge"
+)
 
 const (
-	// grain is the precision of charges: those of one minute may be kept as one.
-	grain = time.Minute
+	// grain is the precision of charges: those of one minute are kept as one. After a day and an hour those of one hour are, as if all were of its last
+	// minute: a limit whose window is more than a day may let go an hour later, never earlier. So a counter stays small, however much is charged to it.
+	grain  = time.Minute
+	fine   = 25 * time.Hour / grain
+	coarse = time.Hour / grain
 	// longest is how far back rules can look.
-	longest = policy.MaxWindow
+	longest = policy.MaxWindow / grain
 )
 
 // counter is a counter that was read.
@@ -30,33 +38,44 @@ type counter struct {
 	name     string
 	revision int64
 	charged  bool
-	// Charges are sums by minute, the oldest first.
+	// Charges are sums by minute, each minute once.
 	Charges []charge `json:"charges"`
 }
 
 type charge struct {
 	Minute int64 `json:"m"`
 	Amount int64 `json:"n"`
-	// Key names what was charged, as long as that may be judged again: when a run is taken over, the same action is not charged twice.
-	Key string `json:"k,omitempty"`
 }
 
-// keyed is how long charges keep their keys.
-const keyed = time.Hour
+func minuteOf(at time.Time) int64 { return at.Unix() / int64(grain.Seconds()) }
+
+// lastOfHour is under which minute a charge is kept in the end.
+func lastOfHour(minute int64) int64 { return minute - minute%int64(coarse) + int64(coarse) - 1 }
 
 // counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
 type counters map[string]*counter
 
+// bill is what an action was charged, by the id of the counter.
+type bill struct {
+	revision int64
+	changed  bool
+	Charges  map[string]charge `json:"charges"`
+}
+
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
-// count reads the counters that rules ask for, unless they were read before.
+// count reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
 func (e *Executor) count(ctx context.Context, c *filing, demands []policy.Demand) error {
 	for _, d := range demands {
 		if _, err := e.counted(ctx, c, d.Counter); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(demands) == 0 {
+		return nil
+	}
+	_, err := e.billed(ctx, c)
+	return err
 }
 
 func (e *Executor) counted(ctx context.Context, c *filing, name string) (*counter, error) {
@@ -71,27 +90,50 @@ func (e *Executor) counted(ctx context.Context, c *filing, name string) (*counte
 	return found, err
 }
 
-func (e *Executor) counter(ctx context.Context, account, name string) (*counter, error) {
-	c := &counter{name: name}
-	paper, err := e.store.Paper(ctx, account, counterPaper, counterID(name))
-	if errors.Is(err, store.ErrNotFound) {
-		return c, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, c)
-	}
-	c.revision = paper.Revision
+func (e *Executor) counter(ctx context.Context, account, name string) (c *counter, err error) {
+	c = &counter{name: name}
+	c.revision, err = e.readFacts(ctx, account, counterPaper, counterID(name), c)
 	return c, err
 }
 
-// numbers are the sums of counters that rules ask for, by demand.
+// billed is what the action that is judged was charged before, if it has a name.
+func (e *Executor) billed(ctx context.Context, c *filing) (b *bill, err error) {
+	if known := c.bills[c.key]; known != nil {
+		return known, nil
+	}
+	b = &bill{Charges: make(map[string]charge)}
+	if c.key != "" {
+		if b.revision, err = e.readFacts(ctx, c.run.Account, chargePaper, c.key, b); err != nil {
+			return nil, err
+		}
+	}
+	if c.bills == nil {
+		c.bills = make(map[string]*bill)
+	}
+	c.bills[c.key] = b
+	return b, nil
+}
+
+// readFacts reads the facts of a paper, and says which revision it has; none if it is not there.
+func (e *Executor) readFacts(ctx context.Context, account string, kind store.PaperKind, id string, facts any) (int64, error) {
+	paper, err := e.store.Paper(ctx, account, kind, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(paper.Facts, facts)
+	}
+	return paper.Revision, err
+}
+
+// numbers are the sums of counters that rules ask for, by demand. What the action itself was charged does not count against it.
 func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
 		sum := int64(0)
-		since := c.now.Add(-time.Duration(d.Window)).Unix() / int64(grain.Seconds())
-		for _, ch := range c.counters[d.Counter].Charges {
-			if ch.Minute >= since && (c.key == "" || ch.Key != c.key) { // its own does not count against it
+		since := minuteOf(c.now.Add(-time.Duration(d.Window)))
+		for _, ch := range c.counters[d.Counter].without(c.bills[c.key].Charges[counterID(d.Counter)]) {
+			if ch.Minute >= since {
 				sum = atMost(sum, ch.Amount)
 			}
 		}
@@ -110,12 +152,21 @@ func atMost(a, b int64) int64 {
 
 // charge adds what an action is charged. If it was charged before, that charge is replaced.
 func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	bill, err := e.billed(ctx, c)
+	if err != nil {
+		return err
+	}
 	for _, ch := range charges {
 		counter, err := e.counted(ctx, c, ch.Counter)
 		if err != nil {
 			return err
 		}
-		counter.add(charge{Minute: c.now.Unix() / int64(grain.Seconds()), Amount: ch.Amount, Key: c.key})
+		id, made := counterID(ch.Counter), charge{Minute: minuteOf(c.now), Amount: ch.Amount}
+		counter.replace(bill.Charges[id], made)
+		bill.Charges[id], bill.changed = made, true
 	}
 	return nil
 }
@@ -123,36 +174,60 @@ func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charg
 // fileCounters writes what was charged.
 func (c *filing) fileCounters() error {
 	for _, name := range slices.Sorted(maps.Keys(c.counters)) {
-		counter := c.counters[name]
-		if !counter.charged {
-			continue
+		if counter := c.counters[name]; counter.charged {
+			if err := c.fileFacts(store.PaperChange{Kind: counterPaper, ID: counterID(name), Base: counter.revision}, counter); err != nil {
+				return err
+			}
 		}
-		facts, err := json.Marshal(counter)
-		if err != nil {
-			return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.bills)) {
+		if bill := c.bills[key]; bill.changed && key != "" {
+			if err := c.fileFacts(store.PaperChange{Kind: chargePaper, ID: key, Run: c.run.ID, Base: bill.revision}, bill); err != nil {
+				return err
+			}
 		}
-		c.Papers = append(c.Papers, store.PaperChange{Kind: counterPaper, ID: counterID(name), Base: counter.revision, Facts: facts})
 	}
 	return nil
 }
 
-// add adds a charge, and drops those that are too old for any rule. It replaces a charge that has the same key.
-func (c *counter) add(ch charge) {
-	c.charged = true
-	oldest, settled := ch.Minute-int64(longest/grain), ch.Minute-int64(keyed/grain)
-	var kept []charge
-	for _, old := range c.Charges {
-		if old.Minute < oldest || ch.Key != "" && old.Key == ch.Key {
-			continue
-		}
-		if old.Minute < settled {
-			old.Key = ""
-		}
-		if n := len(kept); n > 0 && kept[n-1].Minute == old.Minute && kept[n-1].Key == "" && old.Key == "" {
-			kept[n-1].Amount = atMost(kept[n-1].Amount, old.Amount)
-			continue
-		}
-		kept = append(kept, old)
+func (c *filing) fileFacts(paper store.PaperChange, facts any) (err error) {
+	if paper.Facts, err = json.Marshal(facts); err == nil {
+		c.Papers = append(c.Papers, paper)
 	}
-	c.Charges = append(kept, ch)
+	return err
+}
+
+// without is what was charged but for one charge, if that is not none.
+func (c *counter) without(made charge) []charge {
+	all := slices.Clone(c.Charges)
+	for _, minute := range []int64{made.Minute, lastOfHour(made.Minute)} {
+		n := slices.IndexFunc(all, func(ch charge) bool { return ch.Minute == minute })
+		if n < 0 {
+			continue
+		}
+		if all[n].Amount < math.MaxInt64 { // else nobody knows what the others are
+			all[n].Amount = max(0, all[n].Amount-made.Amount)
+		}
+		break
+	}
+	return all
+}
+
+// replace adds a charge in the place of another one, and drops those that are too old for any rule.
+func (c *counter) replace(made, ch charge) {
+	c.charged = true
+	sums := make(map[int64]int64)
+	for _, old := range append(c.without(made), ch) {
+		age := ch.Minute - old.Minute
+		if age > int64(fine) {
+			old.Minute = lastOfHour(old.Minute)
+		}
+		if age <= int64(longest) && old.Amount > 0 {
+			sums[old.Minute] = atMost(sums[old.Minute], old.Amount)
+		}
+	}
+	c.Charges = make([]charge, 0, len(sums))
+	for _, minute := range slices.Sorted(maps.Keys(sums)) {
+		c.Charges = append(c.Charges, charge{minute, sums[minute]})
+	}
 }

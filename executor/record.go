@@ -21,8 +21,9 @@ type filing struct {
 	resume  string // the resume id of the decision that it is about, if it is about one
 	// counters that were read, and perhaps charged.
 	counters counters
-	// key, if given, names the action that is judged: its own earlier charge does not count against it.
-	key string
+	// key, if given, names the action that is judged: its own earlier charge does not count against it. bills are what actions were charged, by key.
+	key   string
+	bills map[string]*bill
 	// edit is what the rules said of the arguments that somebody wants instead, if somebody does.
 	edit *judgement
 	// stands is written in the place of the rest if the run fails because of what it asks.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
@@ -206,5 +207,23 @@ func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
 	first := waits(t, began(t, e, "c", "inproc:pay", `{"cents":99}`)).Interrupts[0]
 	if _, err := e.Run(t.Context(), word("ann", "c", "c1", first.ID, yes)); err != nil || paid.Load() != 999 {
 		t.Errorf("900 and 99 cents are within a budget of 1000 (what was asked twice is charged once): %v; paid %d", err, paid.Load())
+	}
+}
+
+// However long it takes people to look at it again: what is done once is charged once.
+func TestTarget_AskedAgainHoursLaterItIsChargedOnce(t *testing.T) {
+	var paid, balance, ahead atomic.Int64
+	runs := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	e := bank(t, runs, restless(t, &paid, &balance, "one"), budgeted)
+	first := waits(t, began(t, e, "a", "inproc:pay", `{"cents":900}`)).Interrupts[0]
+	balance.Add(1)
+	ahead.Store(int64(30 * time.Minute))
+	again := waits(t, mustRun(t, e, word("ann", "a", "a1", first.ID, yes))).Interrupts[0]
+	balance.Add(1)
+	ahead.Store(int64(80 * time.Minute))
+	last := waits(t, mustRun(t, e, word("ann", "a", "a2", again.ID, yes))).Interrupts[0]
+	ahead.Store(int64(130 * time.Minute))
+	if completed(t, mustRun(t, e, word("ann", "a", "a3", last.ID, yes))); paid.Load() != 900 || chargedIn(t, runs) != 900 {
+		t.Errorf("900 of 1000 were approved: paid %d, charged %d", paid.Load(), chargedIn(t, runs))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
@@ -85,7 +84,7 @@ func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
 	}
 	mustRun(t, old, executor.Request{Account: "acme", StateKey: "chat", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"post it"}`)})
 	mustRun(t, old, executor.Request{Account: "acme", StateKey: "over", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
-	if err := old.Cancel(t.Context(), "acme", "over", desk.From{Actor: desk.Person("ann", "")}); err != nil {
+	if err := old.Cancel(t.Context(), "acme", "over", by("ann")); err != nil {
 		t.Fatal(err)
 	}
 

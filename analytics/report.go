@@ -13,6 +13,8 @@ import (
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
+	// KeptSince, if it is given, is later than Since: requests of runs that were over before it may be forgotten, and are not counted.
+	KeptSince *time.Time `json:"keptSince,omitempty"`
 	// All is every request that was asked in that time; the rows below are the same by kind, rule and action.
 	All      Row   `json:"all"`
 	ByKind   []Row `json:"byKind"`
@@ -107,6 +109,8 @@ type Query struct {
 	Zone *time.Location
 	// Person, if given, is the only one who is shown by name.
 	Person string
+	// Retention is how long requests are kept after their runs are over; 0 is for ever.
+	Retention time.Duration
 }
 
 // Collector takes facts, one after the other and in any order, and makes a report of them. It keeps numbers and no facts: its memory goes by how
@@ -193,6 +197,9 @@ func (c *Collector) Report() Report {
 		Since: c.query.Since.UTC(), Until: c.query.Until.UTC(), All: c.all.row(""),
 		ByKind: rows(c.kinds, rowOf), ByRule: rows(c.rules, rowOf), ByAction: rows(c.actions, rowOf),
 		Channels: rows(c.channels, voice), People: rows(c.people, voice),
+	}
+	if kept := c.now.Add(-c.query.Retention).UTC(); c.query.Retention > 0 && kept.After(c.query.Since) {
+		report.KeptSince = &kept
 	}
 	report.Proposals = c.proposals()
 	if c.query.Person != "" {

@@ -38,6 +38,9 @@ func (c *statsCommand) Run(ctx context.Context, p *program) error {
 
 func printReport(w io.Writer, r analytics.Report) {
 	fmt.Fprintf(w, "%d requests from %s to %s\n", r.All.Requests, r.Since.Format(time.DateOnly), r.Until.Format(time.DateOnly))
+	if r.KeptSince != nil {
+		fmt.Fprintf(w, "not counted is what was over before %s: it is not kept so long (runs.retention)\n", r.KeptSince.Format(time.DateTime))
+	}
 	if r.All.Requests == 0 {
 		return
 	}

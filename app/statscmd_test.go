@@ -33,7 +33,7 @@ var someReport = analytics.Report{
 	People: []analytics.Voices{
 		{Name: "bob", Words: 25, Yes: 100, TooFast: 60, Burst: 9, Blind: 3, Suspect: true}, {Name: "eve", Words: 5, Yes: 80, Reading: analytics.Times{N: 5, P50: 42}},
 	},
-	Proposals: []analytics.Proposal{{Text: "refund was approved 60 times"}}, Hidden: 3,
+	Proposals: []analytics.Proposal{{Text: "refund was approved 60 times"}}, Hidden: 3, KeptSince: new(time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)),
 }
 
 func TestStats_AreTables(t *testing.T) {
@@ -43,7 +43,7 @@ func TestStats_AreTables(t *testing.T) {
 		t.Fatal(code, errOut, *query)
 	}
 	for _, want := range []string{
-		"31 requests from 2026-11-01 to 2026-11-15", "KIND … REQUESTS … OPEN", "approval … 30", "all … 31 … 1 … 28 … 1m15s … 2h1m … 13h", "RULE",
+		"31 requests from 2026-11-01 to 2026-11-15", "not counted is what was over before 2026-11-08 00:00:00", "KIND … REQUESTS … OPEN", "approval … 30", "all … 31 … 1 … 28 … 1m15s … 2h1m … 13h", "RULE",
 		"PERSON … WORDS", "bob … 25 … 100% … 3 … 60% … 9 … SUSPECT", "eve … 5 … 80% … 42s", "CHANNEL", "not shown: 3", "PROPOSALS", "refund was approved 60 times",
 	} {
 		if !shows(out, want) {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ type exported struct {
 	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
 	Checkpoint map[string][]byte          `json:",omitempty"` // by part
 	Papers     []exportedPaper            `json:",omitempty"` // in the place of those in the history, which are sealed
+	Unreadable []string                   `json:",omitempty"` // what cannot be opened, and is missing
 }
 
 // exportedPaper is a paper with its body opened.
@@ -34,10 +36,12 @@ type exportedPaper struct {
 }
 
 // Export writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
-// account, if it has any. It returns how many runs there were.
+// account, if it has any. It returns how many runs there were. What cannot be opened is left out, and named in its line; after everything else was written,
+// ErrUnreadable says that there was something.
 func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
+	var unread error
 	for run, err := range e.runs(ctx, account, store.Filter{}) {
 		if err != nil {
 			return count, err
@@ -52,9 +56,11 @@ func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int
 		if err != nil {
 			return count, err
 		}
-		count++
+		if count++; unread == nil && len(line.Unreadable) > 0 {
+			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", ErrUnreadable, run.ID)
+		}
 	}
-	return count, errors.Join(e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
+	return count, errors.Join(unread, e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
 }
 
 // export opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
@@ -65,9 +71,16 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 	}
 	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
 	var errs []error
+	note := func(err error) {
+		if errors.Is(err, ErrUnreadable) {
+			x.Unreadable = append(x.Unreadable, err.Error())
+			return
+		}
+		errs = append(errs, err)
+	}
 	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
 		data, err := e.open(run.Account, what, id, *sealed)
-		errs = append(errs, err)
+		note(err)
 		*sealed = nil
 		return data
 	}
@@ -88,30 +101,36 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 	}
 	var papers error
 	x.Papers, papers = e.exportedPapers(x.History.Papers)
-	errs = append(errs, papers)
+	note(papers)
 	state := e.stateOf()
 	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
 	if err == nil {
 		x.Checkpoint = checkpoint.Parts
 	} else if !isNotFound(err) {
-		errs = append(errs, err)
+		note(err)
 	}
 	return x, errors.Join(errs...)
 }
 
 // exportPapers writes papers that belong to no run.
 func (e *Executor) exportPapers(ctx context.Context, account string, kind store.PaperKind, out *json.Encoder) error {
+	var unread error
 	for after := ""; ; {
 		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
 		if err != nil || len(papers) == 0 {
-			return err
+			return cmp.Or(err, unread)
 		}
 		after = papers[len(papers)-1].ID
-		opened, err := e.exportedPapers(papers)
-		if err != nil {
-			return err
+		var line struct {
+			Papers     []exportedPaper
+			Unreadable []string `json:",omitempty"`
 		}
-		if err := out.Encode(struct{ Papers []exportedPaper }{opened}); err != nil {
+		if line.Papers, err = e.exportedPapers(papers); err != nil && !errors.Is(err, ErrUnreadable) {
+			return err
+		} else if err != nil {
+			line.Unreadable, unread = []string{err.Error()}, cmp.Or(unread, err)
+		}
+		if err := out.Encode(line); err != nil {
 			return err
 		}
 	}

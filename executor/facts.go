@@ -85,6 +85,7 @@ func (e *Executor) Analytics(ctx context.Context, account string, query analytic
 	if err != nil {
 		return analytics.Report{}, err
 	}
+	query.Retention = e.config.Retention
 	c := analytics.NewCollector(query, now)
 	if err := each(e.papers(ctx, account, store.RequestPaper, factsPage), c.Request); err != nil {
 		return analytics.Report{}, err

@@ -79,3 +79,26 @@ func TestAnalytics_ANoAtAGateIsANo(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", report.All, report.People, err)
 	}
 }
+
+// What was forgotten cannot be counted, and a report that looks further back says so: it looked as if nothing had been asked in that time but what is still open.
+func TestAnalytics_SaysSinceWhenEverythingIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		retention, since time.Duration
+		says             bool
+	}{
+		"nothing is forgotten":                {0, 720 * time.Hour, false},
+		"it looks back to before":             {24 * time.Hour, 720 * time.Hour, true},
+		"it looks at what is certainly there": {24 * time.Hour, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := new(dropper).executor(t, memory.NewRuns(nil), func(config *executor.Config) { config.Retention = c.retention })
+			report, err := e.Analytics(t.Context(), "acme", analytics.Query{Since: time.Now().Add(-c.since)})
+			if err != nil || (report.KeptSince != nil) != c.says {
+				t.Fatalf("%v, %v", report.KeptSince, err)
+			}
+			if c.says && report.Until.Sub(*report.KeptSince) != c.retention {
+				t.Errorf("since %s, until %s", report.KeptSince, report.Until)
+			}
+		})
+	}
+}

@@ -94,7 +94,8 @@ func (e *Executor) forget(ctx context.Context, run store.Run, why string) error 
 }
 
 // Erase ends all runs of an account and deletes everything that is known of them, and the grants and counters of the account. It returns how many runs it
-// deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. The audit log stays.
+// deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. What cannot be opened goes as
+// well, but for a run whose ref at its provider cannot. The audit log stays.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
 	count := 0
 	for {
@@ -128,7 +129,11 @@ func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, er
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if run.Status.Alive() {
-		if err := e.end(ctx, run, desk.From{}, store.Cancelled); err != nil && !isNotFound(err) {
+		err := e.end(ctx, run, desk.From{}, store.Cancelled)
+		if errors.Is(err, ErrUnreadable) {
+			err = e.endUnread(ctx, run)
+		}
+		if err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -140,6 +145,30 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 		return err
 	}
 	return e.forget(ctx, history.Run, byErasure)
+}
+
+// endUnread ends a run with a request that cannot be opened. The store withdraws the question by itself, and the request stays as it is.
+func (e *Executor) endUnread(ctx context.Context, run store.Run) error {
+	c := &filing{run: run}
+	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, i := range asked {
+		if i.State != store.Pending {
+			continue
+		}
+		place := c.place()
+		place.Interrupt, place.Request = i.ID, i.ID
+		if err := c.line(theSystem, place, audit.Withdrawn{Why: string(store.Cancelled)}); err != nil {
+			return err
+		}
+	}
+	if err := c.line(theSystem, c.place(), audit.RunEnded{Status: string(store.Cancelled)}); err != nil {
+		return err
+	}
+	_, err = e.store.Cancel(ctx, run.Account, run.ID, store.Cancelled, c.Beside)
+	return err
 }
 
 // erasePapers empties the papers of a kind. Their ids stay, which say nothing about the account. For each grant there is a line in the audit log.

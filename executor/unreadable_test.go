@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -104,6 +105,57 @@ func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 		yes.Targets, yes.Value = map[string]executor.Answer{lost: {Value: yes.Value}}, nil
 		if outcome, err := e.Run(t.Context(), yes); err == nil {
 			t.Errorf("I6: what nobody can see was approved: %#v", outcome)
+		}
+	})
+}
+
+// One value that nobody can open any more ended an export: nothing that came behind it was in the file. It is said what is missing.
+func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		keys := &forgetful{Box: testBox(t)}
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		for n := range 3 {
+			began(t, e, fmt.Sprint("drop-", n), "inproc:drop", fmt.Sprintf(`{"table":"t%d"}`, n))
+		}
+		for _, what := range []store.SealedWhat{store.SealedData, store.SealedPaper, store.SealedPart} {
+			lost := known(t, s, "drop-1")
+			id := lost.Interrupts[0].ID
+			if what == store.SealedPart {
+				id = lost.Run.ID
+			}
+			keys.lost = fmt.Sprintf("%q/%s/", id, what)
+			var out bytes.Buffer
+			if n, err := e.Export(t.Context(), "acme", &out); n != 3 || !errors.Is(err, executor.ErrUnreadable) {
+				t.Errorf("%s: %d exported, %v", what, n, err)
+			}
+			for n, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+				if missing := strings.Contains(line, `"Unreadable":["`); missing != strings.Contains(line, lost.Run.ID) || !strings.Contains(line, `"Input":{"table":"t`) {
+					t.Errorf("%s: line %d: %s", what, n+1, line)
+				}
+			}
+		}
+	})
+}
+
+// An account whose key is lost is erased all the same: a run with a request that nobody could open was never ended, and stayed.
+func TestErase_WhatCannotBeOpenedGoesAsWell(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		keys := &forgetful{Box: testBox(t)}
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		startAs(t, e, "req")
+		keys.lost = fmt.Sprintf("/%s/", store.SealedPaper)
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Errorf("%d erased, %v", n, err)
+		}
+		if left, err := s.List(t.Context(), "acme", store.Filter{}); err != nil || len(left) != 0 {
+			t.Errorf("left are %+v, %v", left, err)
+		}
+		log := lines(t, s)
+		if want := []string{"request.withdrawn", "run.ended", "audit.erased"}; !slices.Equal(log[len(log)-3:], want) {
+			t.Errorf("the log ends with %q", log)
+		}
+		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
+			t.Errorf("the books: %+v, %v", found, err)
 		}
 	})
 }

@@ -1172,6 +1172,8 @@ export interface components {
             channels: components["schemas"]["Voices"][] | null;
             /** Format: int64 */
             hidden?: number;
+            /** Format: date-time */
+            keptSince?: string;
             people: components["schemas"]["Voices"][] | null;
             proposals: components["schemas"]["Proposal"][] | null;
             /** Format: date-time */

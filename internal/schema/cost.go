@@ -12,6 +12,9 @@ const maxCost = 250_000
 // patternLooks is how much of a pattern (its size, times the length of the text) is as much work as one look.
 const patternLooks = 80
 
+// sizeLooks is how many values that are only compared, looked for or written down are as much work as one look.
+const sizeLooks = 8
+
 var errCostly = errors.New("it takes too long to check: it has too many values for its schema, or its texts are too long for a pattern")
 
 // affordable refuses a check that would take too long. It goes where the check goes, but without doing its work, and as if nothing ended it early.
@@ -65,8 +68,14 @@ func (w *costWalk) same(name string, child, value any) {
 		w.each(child, func(_ string, schema any) { w.look(schema, value) })
 	case "not", "if", "then", "else":
 		w.look(child, value)
-	case "enum", "const", "required":
-		w.left -= size(child) / 8
+	}
+	switch name {
+	case "enum", "const":
+		w.left -= (size(child) + size(value)) / sizeLooks
+	case "type": // a no says what the value is, as those above do
+		w.left -= size(value) / sizeLooks
+	case "required", "dependentRequired", "dependencies":
+		w.left -= size(child) / sizeLooks
 	}
 }
 
@@ -74,6 +83,9 @@ func (w *costWalk) same(name string, child, value any) {
 func (w *costWalk) members(name string, child any, value map[string]any) {
 	switch name {
 	case "properties":
+		if known, ok := child.(map[string]any); ok {
+			w.left -= len(known) / sizeLooks // each is looked for
+		}
 		w.each(child, func(key string, schema any) {
 			if member, ok := value[key]; ok {
 				w.look(schema, member)
@@ -97,6 +109,10 @@ func (w *costWalk) members(name string, child any, value map[string]any) {
 func (w *costWalk) items(name string, child any, value []any) {
 	schemas, several := child.([]any)
 	switch name {
+	case "uniqueItems":
+		if child == true {
+			w.left -= size(value)
+		}
 	case "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains":
 		for i, item := range value {
 			switch {

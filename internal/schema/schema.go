@@ -30,6 +30,7 @@ type Schema struct {
 	Print string
 
 	resolved *jsonschema.Resolved
+	read     json.RawMessage // the schema as the check reads it; only if it was parsed
 }
 
 // choices is implemented by string types with a fixed set of values; it is fermata.Choices.
@@ -88,14 +89,27 @@ func Parse(text json.RawMessage) (Schema, error) {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return Schema{}, err
 	}
-	if err := checkLoops(text); err != nil {
+	read, err := json.Marshal(parsed)
+	if err != nil {
+		return Schema{}, err
+	}
+	if err := checkLoops(read); err != nil {
 		return Schema{}, err
 	}
 	resolved, err := parsed.Resolve(nil)
 	if err != nil {
 		return Schema{}, err
 	}
-	return Schema{Text: text, resolved: resolved}, nil
+	return Schema{Text: text, resolved: resolved, read: read}, nil
+}
+
+// AsRead is a schema as its check reads it. To that, "$Ref" is "$ref": whoever looks whether a check would end has to look at this, and not at the text.
+func AsRead(text json.RawMessage) (json.RawMessage, error) {
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return nil, err
+	}
+	return json.Marshal(parsed)
 }
 
 // Validate says what in data does not fit the schema.
@@ -146,7 +160,7 @@ func Fits(what string, text, data json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the schema of the %s cannot be used: %w", what, err)
 	}
-	if err = affordable(text, data); err == nil {
+	if err = affordable(stored.read, data); err == nil {
 		err = stored.Validate(data)
 	}
 	if err != nil {

@@ -17,8 +17,20 @@ const maxVisits = 5_000
 
 // tame says why a schema that a stranger wrote cannot be used. Checking an answer against one that leads back to itself would not end, and
 // against one that refers to the same place twice, ten levels deep, hardly: so references stay within the schema, go to places that are
-// written there, never lead in a circle, and everything that they lead to is counted.
+// written there, never lead in a circle, and everything that they lead to is counted. That is looked for in the text, and in what the check reads in it: there
+// a keyword may be written in any case.
 func tame(text json.RawMessage) error {
+	if err := tameAsWritten(text); err != nil {
+		return err
+	}
+	read, err := schema.AsRead(text)
+	if err != nil {
+		return errors.New("it is not a JSON Schema")
+	}
+	return tameAsWritten(read)
+}
+
+func tameAsWritten(text json.RawMessage) error {
 	var root any
 	if err := json.Unmarshal(text, &root); err != nil {
 		return err

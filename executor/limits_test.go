@@ -174,10 +174,9 @@ rules:
 `)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
 	mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
-	for _, p := range papersOf(t, s, "acme", "counter") {
-		if !strings.Contains(string(p.Facts), `"n":600`) {
-			t.Errorf("600 were paid, charged were %s", p.Facts)
-		}
+	counters := papersOf(t, s, "acme", "counter")
+	if len(counters) != 1 || !strings.Contains(string(counters[0].Facts), `"n":600`) {
+		t.Errorf("600 were paid, the counters are %+v", counters)
 	}
 }
 

@@ -22,6 +22,8 @@ func TestConfigCheck_FindsWhatWouldKeepAServerFromStarting(t *testing.T) {
 		"desk: {timeZone: Mars}":                                 `desk.timeZone: "Mars" is no time zone`,
 		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",
 		"webhooks: {secrets: [whsec_c2hvcnQ=]}":                  "webhooks.secrets: secret 1 is not whsec_ and the base64 of 24 to 64 bytes",
+		"audit: {sign: {key: sign.key, dir: gone}}":              "audit.sign.dir: stat gone: no such file",
+		"audit: {sign: {key: sign.key, dir: bad.yaml}}":          "audit.sign.dir: bad.yaml is no folder",
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",

@@ -161,7 +161,7 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 	file, err := box.OpenFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back", filepath.Base(path))}
+		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back. For a new store: fermata key make %s", filepath.Base(path), path)}
 	case err != nil:
 		err = &fileError{err}
 	}

@@ -137,7 +137,7 @@ type Audit struct {
 type Sign struct {
 	Key   string        `key:"key" help:"The file with the signing key; it is made if it is not there, and all replicas have the same. Without it the server signs nothing. Keep it apart from the store: whoever has both can write a log anew."`
 	Every time.Duration `key:"every" min:"1s" help:"How often what was added is signed. What is younger can be taken away unnoticed."`
-	Dir   string        `key:"dir" help:"A folder to which each checkpoint is written, too: one that whoever can write to the store cannot write to. A log that does not extend what is there is never signed. With replicas, a volume that they share."`
+	Dir   string        `key:"dir" help:"A folder to which each checkpoint is written, too: one that whoever can write to the store cannot write to. A log that does not extend what is there is never signed. It has to be there: the server does not make it. With replicas, a volume that they share."`
 }
 
 // Check says how often logs are checked.

@@ -13,8 +13,6 @@ type Actor struct {
 	MFA      bool   `json:"mfa,omitempty"`
 	Identity string `json:"identity,omitempty"`
 	Link     string `json:"link,omitempty"`
-	// OnBehalfOf is whose authority was used, if not the actor's own.
-	OnBehalfOf string `json:"onBehalfOf,omitempty"`
 }
 
 func (a Actor) valid() error {

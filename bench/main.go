@@ -107,17 +107,18 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	if c.quick {
 		engines, hold, web, park, again, r.Rounds = plan{rounds: 1}, holdQuickly, webQuickly, parkedQuickly, againQuickly, 1
 	}
-	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !c.scenario.MatchString(s.name) })
-	holding := slices.DeleteFunc(holdScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
-	deciding := slices.DeleteFunc(deskScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
-	serving := slices.DeleteFunc(webScenarios(), func(s holdScenario) bool { return !c.scenario.MatchString(s.name()) })
-	web.loud = slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool { return !c.scenario.MatchString(noisyName(on)) })
-	parking := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
-		return c.parked == 0 || !c.scenario.MatchString(parkedName(on))
-	})
-	reporting := slices.DeleteFunc([]string{onSQLite, onPostgres}, func(on string) bool {
-		return c.decided == 0 || !c.scenario.MatchString(historyName(on))
-	})
+	chosen := called(c.scenario, scenarios(), func(s scenario) string { return s.name })
+	holding := called(c.scenario, holdScenarios(), holdScenario.name)
+	deciding := called(c.scenario, deskScenarios(), holdScenario.name)
+	serving := called(c.scenario, webScenarios(), holdScenario.name)
+	web.loud = called(c.scenario, []string{onSQLite, onPostgres}, noisyName)
+	var parking, reporting []string
+	if c.parked > 0 {
+		parking = called(c.scenario, []string{onSQLite, onPostgres}, parkedName)
+	}
+	if c.decided > 0 {
+		reporting = called(c.scenario, []string{onSQLite, onPostgres}, historyName)
+	}
 	breaking := c.scenario.MatchString(againName)
 	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.loud)+len(parking)+len(reporting) == 0 {
 		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
@@ -145,12 +146,9 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		return err
 	}
 	park.many = c.parked
-	for _, on := range parking {
-		one, err := park.measure(ctx, on, progress)
-		if err != nil {
-			return fmt.Errorf("%s: %w", parkedName(on), err)
-		}
-		r.Parked = append(r.Parked, one)
+	r.Parked, err = measureOnEach(parking, parkedName, func(on string) (parkedResult, error) { return park.measure(ctx, on, progress) })
+	if err != nil {
+		return err
 	}
 	if breaking {
 		one, err := again.measure(ctx, progress)
@@ -159,14 +157,25 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		}
 		r.Again = append(r.Again, one)
 	}
-	for _, on := range reporting {
-		one, err := measureHistory(ctx, on, c.decided, progress)
+	r.History, err = measureOnEach(reporting, historyName, func(on string) (historyResult, error) { return measureHistory(ctx, on, c.decided, progress) })
+	return err
+}
+
+// called are the scenarios whose names match.
+func called[S any](pattern *regexp.Regexp, all []S, name func(S) string) []S {
+	return slices.DeleteFunc(all, func(s S) bool { return !pattern.MatchString(name(s)) })
+}
+
+// measureOnEach measures a scenario on one database after the other.
+func measureOnEach[R any](databases []string, name func(on string) string, measure func(on string) (R, error)) (all []R, err error) {
+	for _, on := range databases {
+		one, err := measure(on)
 		if err != nil {
-			return fmt.Errorf("%s: %w", historyName(on), err)
+			return all, fmt.Errorf("%s: %w", name(on), err)
 		}
-		r.History = append(r.History, one)
+		all = append(all, one)
 	}
-	return nil
+	return all, nil
 }
 
 func profile(name string) (stop func() error, err error) {

@@ -88,55 +88,62 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer e.close()
 	web := &serving{executing: e}
 	defer web.close()
-	for n := 0; ; {
+	n := 0
+	for {
 		var order childOrder
 		if err := orders.Decode(&order); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		var reply childReply
-		if order.Collect {
-			runtime.GC()
-			debug.FreeOSMemory()
-			reply.Heap = heap()
+		reply, err := web.obey(ctx, order, &n)
+		if err == nil {
+			err = replies.Encode(reply)
 		}
-		if order.Serve > 0 {
-			if reply.URL, reply.Key, err = web.open(ctx, order.Serve); err != nil {
-				return err
-			}
-		}
-		if reply.Keys, err = web.keys(ctx, order.Account, order.Keys); err != nil {
-			return err
-		}
-		if order.Expire > 0 {
-			if err := whileExpiring(ctx, e, order, &reply); err != nil {
-				reply.Error = err.Error()
-			}
-			order.Decide = nil
-		}
-		for _, key := range order.Decide {
-			n++
-			latency, err := decideOne(ctx, e, key, n)
-			if err != nil {
-				reply.Error = fmt.Sprintf("%s: %v", key, err)
-				break
-			}
-			reply.Latencies = append(reply.Latencies, latency)
-			time.Sleep(order.Pause)
-		}
-		if order.Report {
-			if err := reportOn(ctx, e, &reply); err != nil {
-				reply.Error = err.Error()
-			}
-		}
-		if reply.Resident, err = resident(); err != nil {
-			return err
-		}
-		if err := replies.Encode(reply); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// obey does what an order says. n counts the decisions.
+func (web *serving) obey(ctx context.Context, order childOrder, n *int) (reply childReply, err error) {
+	if order.Collect {
+		runtime.GC()
+		debug.FreeOSMemory()
+		reply.Heap = heap()
+	}
+	if order.Serve > 0 {
+		if reply.URL, reply.Key, err = web.open(ctx, order.Serve); err != nil {
+			return reply, err
+		}
+	}
+	if reply.Keys, err = web.keys(ctx, order.Account, order.Keys); err != nil {
+		return reply, err
+	}
+	if order.Expire > 0 {
+		if err := whileExpiring(ctx, web.executing, order, &reply); err != nil {
+			reply.Error = err.Error()
+		}
+		order.Decide = nil
+	}
+	for _, key := range order.Decide {
+		*n++
+		latency, err := decideOne(ctx, web.executing, key, *n)
+		if err != nil {
+			reply.Error = fmt.Sprintf("%s: %v", key, err)
+			break
+		}
+		reply.Latencies = append(reply.Latencies, latency)
+		time.Sleep(order.Pause)
+	}
+	if order.Report {
+		if err := reportOn(ctx, web.executing, &reply); err != nil {
+			reply.Error = err.Error()
+		}
+	}
+	reply.Resident, err = resident()
+	return reply, err
 }
 
 func openChild(ctx context.Context, o childOrder) (*executing, error) {

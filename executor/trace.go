@@ -40,19 +40,19 @@ func traceParent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// linkTo makes a link of a place that was kept.
-func linkTo(parent, relation string) []trace.Link {
+// linkToStart makes a link of the place that was kept when a run began.
+func linkToStart(parent string) []trace.Link {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
 	at := trace.SpanContextFromContext(ctx)
 	if !at.IsValid() {
 		return nil
 	}
-	return []trace.Link{{SpanContext: at, Attributes: []attribute.KeyValue{attribute.String("fermata.link", relation)}}}
+	return []trace.Link{{SpanContext: at, Attributes: []attribute.KeyValue{attribute.String("fermata.link", "start")}}}
 }
 
 // traceExecution begins the span of an execution. What it answers was decided by somebody: the time that took is drawn now.
 func (e *Executor) traceExecution(ctx context.Context, work *store.Work, d dossier) (context.Context, trace.Span) {
-	links := linkTo(d.Trace, "start")
+	links := linkToStart(d.Trace)
 	ctx, span := e.tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(links...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
 	for _, i := range work.Decided {
 		_, wait := e.tracer().Start(ctx, "fermata.wait", trace.WithTimestamp(i.Created), trace.WithLinks(links...), trace.WithAttributes(
@@ -104,7 +104,7 @@ func (e *Executor) traceDecision(ctx context.Context, run store.Run, request Req
 		span.SetAttributes(attribute.String("fermata.outcome", outcome))
 		if span.IsRecording() {
 			if d, err := e.dossierOf(ctx, run.Account, run.ID); err == nil {
-				for _, link := range linkTo(d.Trace, "start") {
+				for _, link := range linkToStart(d.Trace) {
 					span.AddLink(link)
 				}
 			}

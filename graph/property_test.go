@@ -165,7 +165,6 @@ func (w *world) ask(ctx context.Context, asked string) (string, error) {
 
 func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wide] {
 	g := graph.New[wide](name)
-	last := len(spec.nodes) - 1
 	for i, n := range spec.nodes {
 		id := fmt.Sprint("n", i)
 		ancestors := spec.ancestors(i)
@@ -213,44 +212,49 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 				return spec.counted(s, i), nil
 			})
 		}
-		if n.routes && i < last {
-			var targets []string
-			for _, to := range n.to {
-				targets = append(targets, fmt.Sprint("n", to))
-			}
-			all := targets
-			if n.back >= 0 {
-				all = append(slices.Clone(targets), fmt.Sprint("n", n.back))
-			}
-			g.Branch(id, func(s wide) string {
-				if n.back >= 0 && *s.visits(i) < 3 && hash(*s.field(i))%2 == 0 {
-					return all[len(targets)]
-				}
-				return targets[hash(*s.field(i))%len(targets)]
-			}, all...)
-			continue
-		}
-		for _, to := range n.to {
-			g.Edge(id, fmt.Sprint("n", to))
-		}
-	}
-	for i, n := range spec.nodes {
 		if n.heldBefore && !w.inline {
-			g.HoldBefore(fmt.Sprint("n", i))
+			g.HoldBefore(id)
 		}
 		if n.heldAfter && !w.inline {
-			g.HoldAfter(fmt.Sprint("n", i))
+			g.HoldAfter(id)
 		}
 	}
+	spec.edges(g)
+	return compile(t, g)
+}
+
+// edges lead from node to node, and from the sink back to the first until all rounds are over.
+func (spec *graphSpec) edges(g *graph.Graph[wide]) {
+	last := len(spec.nodes) - 1
+	for i, n := range spec.nodes {
+		var targets []string
+		for _, to := range n.to {
+			targets = append(targets, fmt.Sprint("n", to))
+		}
+		if !n.routes || i == last {
+			for _, to := range targets {
+				g.Edge(fmt.Sprint("n", i), to)
+			}
+			continue
+		}
+		all := targets
+		if n.back >= 0 {
+			all = append(slices.Clone(targets), fmt.Sprint("n", n.back))
+		}
+		g.Branch(fmt.Sprint("n", i), func(s wide) string {
+			if n.back >= 0 && *s.visits(i) < 3 && hash(*s.field(i))%2 == 0 {
+				return all[len(targets)]
+			}
+			return targets[hash(*s.field(i))%len(targets)]
+		}, all...)
+	}
 	g.Edge(graph.Start, "n0")
-	sink := fmt.Sprint("n", last)
-	g.Branch(sink, func(s wide) string {
+	g.Branch(fmt.Sprint("n", last), func(s wide) string {
 		if s.Round < spec.rounds {
 			return "n0"
 		}
 		return graph.End
 	}, "n0", graph.End)
-	return compile(t, g)
 }
 
 // counted counts the visit and, at the sink, the round.

@@ -29,13 +29,15 @@ func discoveries(t *testing.T, before func(w http.ResponseWriter) bool) (*idp, *
 // Anybody can send something that looks like a token. A provider that is slow, or down, must not get a request for each.
 func TestDiscover_AFloodIsOneQuestion(t *testing.T) {
 	t.Run("those who come while it is asked get the same answer", func(t *testing.T) {
+		var come, all sync.WaitGroup
+		come.Add(50)
 		p, asked := discoveries(t, func(http.ResponseWriter) bool {
-			time.Sleep(300 * time.Millisecond)
+			come.Wait()
 			return true
 		})
-		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
+				come.Done()
 				if _, err := p.discover(t.Context()); err != nil {
 					t.Error(err)
 				}

@@ -239,7 +239,7 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 	seen := make(map[string]string)
 	whole := settings(Default())
 	for _, s := range whole.all() {
-		name := Env(s.path)
+		name := env(s.path)
 		if other := seen[name]; other != "" {
 			t.Errorf("%s and %s are both %s", other, s.path, name)
 		}
@@ -265,7 +265,7 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{"listen.readHeaderTimeout": "FERMATA_LISTEN_READ_HEADER_TIMEOUT", "store.redisURLFile": "FERMATA_STORE_REDIS_URL_FILE", "listen.tls.certFile": "FERMATA_LISTEN_TLS_CERT_FILE"} {
-		if got := Env(key); got != want {
+		if got := env(key); got != want {
 			t.Errorf("%s is %s", key, got)
 		}
 	}

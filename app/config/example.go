@@ -89,7 +89,7 @@ func Describe() []Described {
 	var list []Described
 	whole := settings(Default())
 	for _, s := range whole.all() {
-		list = append(list, Described{Key: s.path, Env: Env(s.path), Default: s.text(), Help: s.tag.Get("help")})
+		list = append(list, Described{Key: s.path, Env: env(s.path), Default: s.text(), Help: s.tag.Get("help")})
 	}
 	return list
 }

@@ -61,13 +61,13 @@ func (s setting) part(name string) (setting, bool) {
 	return s.parts[i], true
 }
 
-// EnvPrefix begins the name of every variable.
-const EnvPrefix = "FERMATA_"
+// envPrefix begins the name of every variable.
+const envPrefix = "FERMATA_"
 
-// Env is the variable that overrides a key: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE.
-func Env(key string) string {
+// env is the variable that overrides a key: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE.
+func env(key string) string {
 	var b strings.Builder
-	b.WriteString(EnvPrefix)
+	b.WriteString(envPrefix)
 	letters := []rune(key)
 	for i, r := range letters {
 		begins := i > 0 && unicode.IsUpper(r) && (unicode.IsLower(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))

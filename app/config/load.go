@@ -59,12 +59,12 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 	whole := settings(c)
 	known := make(map[string]setting)
 	for _, s := range whole.all() {
-		known[Env(s.path)] = s
+		known[env(s.path)] = s
 	}
 	names := slices.Sorted(maps.Keys(known))
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, EnvPrefix) || text == "" {
+		if !strings.HasPrefix(name, envPrefix) || text == "" {
 			continue
 		}
 		s, ok := known[name]
@@ -127,7 +127,7 @@ func rank(where string) int {
 		return 0
 	case where == commandLine:
 		return 3
-	case strings.HasPrefix(where, EnvPrefix):
+	case strings.HasPrefix(where, envPrefix):
 		return 2
 	}
 	return 1

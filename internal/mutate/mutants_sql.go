@@ -51,7 +51,7 @@ var sqliteMutants = []mutant{
 		batch = append(batch, some...)`),
 		"./store/sqlite", "TestStore/I3_Reseal"},
 	{"I2", "a decision does not wake a run that waits", "store/sqlite/decide.go",
-		swap(`if err := t.wake(ctx, d.Account, d.Run, store.Waiting); err != nil {`, `if err := ctx.Err(); err != nil {`),
+		swap(`if err := t.wake(ctx, d.Account, d.Run); err != nil {`, `if err := ctx.Err(); err != nil {`),
 		"./store/sqlite", "TestStore/Runs/I2"},
 	{"I2", "a run sleeps over a decision", "store/sqlite/rest.go",
 		swap(`err != nil || !come {`, `err != nil || true || come {`),

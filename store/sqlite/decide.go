@@ -84,7 +84,7 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	if err := t.bring(ctx, d); err != nil {
 		return store.Receipt{}, err
 	}
-	if err := t.wake(ctx, d.Account, d.Run, store.Waiting); err != nil {
+	if err := t.wake(ctx, d.Account, d.Run); err != nil {
 		return store.Receipt{}, err
 	}
 	for _, a := range d.Answers {
@@ -182,7 +182,7 @@ func (t turn) expire(ctx context.Context, until time.Time, limit int, beside fun
 		} else if left {
 			continue
 		}
-		if err := t.wake(ctx, i.Account, i.Run, store.Waiting); err != nil {
+		if err := t.wake(ctx, i.Account, i.Run); err != nil {
 			return nil, err
 		}
 		if _, err := t.exec(ctx, expireSQL, i.Account, i.ID, theClock, t.now); err != nil {

@@ -93,10 +93,10 @@ func (s *Store) Get(ctx context.Context, account, stateKey string) (store.Run, e
 	return run, nil
 }
 
-// wake makes a run ready if it is in the status from. It comes before what the run is woken for: the database lets nobody decide
+// wake makes a run ready if it waits. It comes before what the run is woken for: the database lets nobody decide
 // for a run that would sleep on.
-func (t turn) wake(ctx context.Context, account, run string, from store.Status) error {
-	_, err := t.exec(ctx, wakeSQL, account, run, from, t.now)
+func (t turn) wake(ctx context.Context, account, run string) error {
+	_, err := t.exec(ctx, wakeSQL, account, run, store.Waiting, t.now)
 	return err
 }
 

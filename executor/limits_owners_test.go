@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
@@ -45,33 +44,50 @@ func pays(t *testing.T, paid *atomic.Int64, behind func()) provider.Provider {
 	})
 }
 
-// A run made processes crash behind its approval, until it was parked. Whoever went on after an operator had mended that took what was charged for the
-// action for somebody else's, and the rules denied the action because of itself.
-func TestLimits_ARunThatIsRetriedIsNotDeniedByItsOwnCharge(t *testing.T) {
-	runs := memory.NewRuns(nil)
-	var paid, crashed atomic.Int64
+// diesCharged begins a run that pays 600 cents, in a process that dies as soon as that is charged: its lease is over.
+func diesCharged(t *testing.T, runs *memory.Runs, paid *atomic.Int64, change func(*executor.Config)) (provider.Provider, executor.Request) {
+	t.Helper()
+	var tried atomic.Int64
 	entered, hold := make(chan struct{}), make(chan struct{})
-	release := sync.OnceFunc(func() { close(hold) })
-	p := pays(t, &paid, func() {
-		if crashed.Add(1) == 1 {
+	p := pays(t, paid, func() {
+		if tried.Add(1) == 1 {
 			close(entered)
 			<-hold // this process is dead
 		}
 	})
-	once := func(c *executor.Config) { c.Desk.Rules, c.MaxAttempts = loadRules(t, upTo1000), 1 }
-	first := executorOf(t, runs, p, once)
-	t.Cleanup(release)
+	first := executorOf(t, runs, p, change)
+	t.Cleanup(func() { close(hold) })
 	request := executor.Request{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(`{"cents":600}`)}
 	go func() { _, _ = first.Run(context.Background(), request) }()
 	<-entered
 	expire(t, runs, "a")
+	return p, request
+}
+
+// Who takes a run over judges its action again, and knows that it was charged already.
+func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
+	var paid atomic.Int64
+	runs := memory.NewRuns(nil)
+	limited := func(c *executor.Config) { c.Desk.Rules = loadRules(t, upTo1000) }
+	p, request := diesCharged(t, runs, &paid, limited)
+	second := executorOf(t, runs, p, limited)
+	second.Start()
+	if outcome := mustRun(t, second, request); paid.Load() != 600 {
+		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
+	}
+}
+
+// A run made processes crash behind its approval, until it was parked. Whoever went on after an operator had mended that took what was charged for the
+// action for somebody else's, and the rules denied the action because of itself.
+func TestLimits_ARunThatIsRetriedIsNotDeniedByItsOwnCharge(t *testing.T) {
+	var paid atomic.Int64
+	runs := memory.NewRuns(nil)
+	once := func(c *executor.Config) { c.Desk.Rules, c.MaxAttempts = loadRules(t, upTo1000), 1 }
+	p, request := diesCharged(t, runs, &paid, once)
 	second := executorOf(t, runs, p, once)
 	second.Start()
-	for second.Retry(t.Context(), "acme", "a", desk.From{}) != nil {
-		time.Sleep(time.Millisecond) // it is not parked yet
-	}
-	outcome := mustRun(t, second, request)
-	if paid.Load() != 600 {
+	eventually(t, func() bool { return second.Retry(t.Context(), "acme", "a", desk.From{}) == nil }) // once it is parked
+	if outcome := mustRun(t, second, request); paid.Load() != 600 {
 		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
 	}
 }
@@ -123,11 +139,7 @@ func TestLimits_AnActionIsChargedOnceAlsoByAnOwnerWhoHasLostTheRun(t *testing.T)
 // chargedIn is what is charged to all counters.
 func chargedIn(t *testing.T, s store.Store) (sum int64) {
 	t.Helper()
-	papers, err := s.Papers(t.Context(), "acme", "counter", store.PaperFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range papers {
+	for _, p := range papersOf(t, s, "acme", "counter") {
 		var counter struct {
 			Charges []struct {
 				Amount int64 `json:"n"`

@@ -108,14 +108,14 @@ func atMost(a, b int64) int64 {
 	return a + b
 }
 
-// charge adds what an action is charged. again says that it may have been charged before; then that charge is replaced.
-func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge, again bool) error {
+// charge adds what an action is charged. If it was charged before, that charge is replaced.
+func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge) error {
 	for _, ch := range charges {
 		counter, err := e.counted(ctx, c, ch.Counter)
 		if err != nil {
 			return err
 		}
-		counter.add(charge{Minute: c.now.Unix() / int64(grain.Seconds()), Amount: ch.Amount, Key: c.key}, again)
+		counter.add(charge{Minute: c.now.Unix() / int64(grain.Seconds()), Amount: ch.Amount, Key: c.key})
 	}
 	return nil
 }
@@ -136,13 +136,13 @@ func (c *filing) fileCounters() error {
 	return nil
 }
 
-// add adds a charge, and drops those that are too old for any rule. With again it replaces a charge that has the same key.
-func (c *counter) add(ch charge, again bool) {
+// add adds a charge, and drops those that are too old for any rule. It replaces a charge that has the same key.
+func (c *counter) add(ch charge) {
 	c.charged = true
 	oldest, settled := ch.Minute-int64(longest/grain), ch.Minute-int64(keyed/grain)
 	var kept []charge
 	for _, old := range c.Charges {
-		if old.Minute < oldest || again && ch.Key != "" && old.Key == ch.Key {
+		if old.Minute < oldest || ch.Key != "" && old.Key == ch.Key {
 			continue
 		}
 		if old.Minute < settled {

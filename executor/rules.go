@@ -65,10 +65,8 @@ func later(err error) error {
 // ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
 // another action was charged since the counters were read.
 func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *draft, action fermata.ActionRequest) (fermata.Ruling, error) {
-	c := &filing{run: run, dossier: d}
-	if run.Attempts > 0 { // an earlier attempt may have charged it
-		c.key = chargeKey(run, action)
-	}
+	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
+	c := &filing{run: run, dossier: d, key: chargeKey(run, action)}
 	var err error
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return fermata.Ruling{}, err
@@ -80,7 +78,6 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}
-	c.key = chargeKey(run, action)
 	if j.Verdict != policy.Ask {
 		if err := state.write(ctx); err != nil {
 			return fermata.Ruling{}, err
@@ -98,12 +95,12 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 
 // allowed charges an action that the rules allow, and files the ruling.
 func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
-	again, known := c.run.Attempts > 0, false
-	err := e.charge(ctx, c, j.Charges, again)
+	known := false
+	err := e.charge(ctx, c, j.Charges)
 	if err == nil {
 		err = c.fileCounters()
 	}
-	if err == nil && again {
+	if err == nil && c.run.Attempts > 0 {
 		known, err = e.ruled(ctx, c.run, c.key)
 	}
 	if err == nil && !known {
@@ -289,5 +286,5 @@ func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.
 			return err
 		}
 	}
-	return e.charge(ctx, c, j.Charges, true)
+	return e.charge(ctx, c, j.Charges)
 }

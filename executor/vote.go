@@ -202,17 +202,24 @@ func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, e
 	if !edits && !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
 		return nil, nil
 	}
-	prior, err := e.approversBeside(ctx, c, known)
-	if err != nil || slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
-		return prior, err
+	if err := e.noticeApprovals(ctx, c); err != nil {
+		return nil, err
 	}
-	// So that of two approvals at the same moment one is stale, and is weighed again.
+	return e.approversBeside(ctx, c, known)
+}
+
+// noticeApprovals makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
+// looked up who has approved: an approval that comes in between must not be missed by both.
+func (e *Executor) noticeApprovals(ctx context.Context, c *filing) error {
+	if slices.ContainsFunc(c.Papers, func(p store.PaperChange) bool { return p.Kind == approversPaper }) {
+		return nil
+	}
 	paper, err := e.store.Paper(ctx, c.run.Account, approversPaper, c.run.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
 	}
 	c.Papers = append(c.Papers, store.PaperChange{Kind: approversPaper, ID: c.run.ID, Run: c.run.ID, Base: paper.Revision})
-	return prior, err
+	return nil
 }
 
 // envFor is what package desk needs for an act that decides nothing. The exclusion of prior approvers holds for these acts, too.

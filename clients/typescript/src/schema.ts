@@ -655,7 +655,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether it can serve: the store answers, and it is not about to end */
+        /** Whether it can serve: the store answers and can be written to, and it is not about to end */
         get: operations["readyz"];
         put?: never;
         post?: never;

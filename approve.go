@@ -23,7 +23,7 @@ type Action[T any] struct {
 	// Name says what is done, as "drop-table"; Args to what.
 	Name string
 	Args T
-	// Summary is one line for the person who decides. It is about Args: whoever is asked about edited arguments does not see it.
+	// Summary is one line for the person who decides. It is about Args: a question about edited arguments has none.
 	Summary string
 	// ArgsSchema is the JSON Schema that edited arguments must fit; by default it is derived from T.
 	ArgsSchema json.RawMessage

@@ -23,7 +23,10 @@ import (
 // Kind is a named sort of question: what is asked is a Q, what comes back is an A, and both have a JSON Schema derived from
 // the Go type, from which forms are made and against which answers are checked.
 //
-// An answer is an A, or JSON that is one. If A (or a type in it) implements [Choices], only the listed values pass; if A
+// The schema goes by what encoding/json writes: a type that is written as a text is a string, one with a MarshalJSON of its own is any JSON unless its
+// fields tell, and []byte is base64. The option ",string" of a field is not looked at.
+//
+// An answer is an A, or JSON that is one. Untyped numbers in it are json.Number. If A (or a type in it) implements [Choices], only the listed values pass; if A
 // implements [Validator], its Validate has the last word.
 type Kind[Q, A any] struct {
 	name             string
@@ -116,6 +119,9 @@ func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }
 // that was given to an earlier version of the program, and does not fit the kind any more, is asked for again.
 //
 // Several questions may be open at once: ask them all, then return the errors joined.
+//
+// There is no answer in the place of one that does not come: where an executor or a server lets questions expire, the run fails with the code
+// "expired". [Approve] returns an [*ExpiredError] instead, so that code can go on.
 func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
 	answer, _, err := k.ask(ctx, question)
 	return answer, err

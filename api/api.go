@@ -85,8 +85,13 @@ type Ask struct {
 	Kind         string          `json:"kind" minLength:"1" maxLength:"256"`
 	Data         json.RawMessage `json:"data" doc:"What is shown to people."`
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" doc:"The JSON Schema of the answer."`
-	Callback     json.RawMessage `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook: {\"url\": …}."`
-	Timeout      json.RawMessage `json:"timeout,omitempty" doc:"How long it may be open."`
+	Callback     *Callback       `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook. Without one the agent pulls."`
+	Timeout      int64           `json:"timeout,omitempty" minimum:"0" doc:"How long it may be open, in seconds; the server decides if it is 0."`
+}
+
+// Callback is where an agent is called.
+type Callback struct {
+	URL string `json:"url" minLength:"1" maxLength:"2048" doc:"https, on port 443 of a public address, unless the settings of the server allow it."`
 }
 
 // Event is something that happened to a run.

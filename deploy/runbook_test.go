@@ -92,7 +92,7 @@ func approval(t *testing.T, c *client.Client, key, callback string) string {
 		AnswerSchema: json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"reason":{"type":"string"}},"required":["verb"]}`),
 	}
 	if callback != "" {
-		ask.Callback = json.RawMessage(fmt.Sprintf(`{"url":%q}`, callback))
+		ask.Callback = &api.Callback{URL: callback}
 	}
 	outcome, err := c.Ask(t.Context(), ask)
 	return asked(t, outcome, err)

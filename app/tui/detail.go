@@ -201,7 +201,8 @@ func (d *detailScreen) question(s *sheet) {
 		return
 	}
 	s.rowOf("action", cells(asked.Action, oneLine, strong))
-	if asked.Summary != "" {
+	edited := d.r.Life != nil && d.r.Life.Edit != nil
+	if asked.Summary != "" && !edited {
 		s.row("says", asked.Summary)
 	}
 	if asked.Rule != "" || asked.Reason != "" {
@@ -212,13 +213,16 @@ func (d *detailScreen) question(s *sheet) {
 	if asked.Fixed {
 		heading += " (they cannot be edited)"
 	}
-	if d.r.Life != nil && d.r.Life.Edit != nil {
+	if edited {
 		heading = "Arguments as asked for"
 		s.add(nil, nil, append(append(own("Arguments as ", strong), cells(d.r.Life.Edit.By, oneLine, strong)...), own(" edited them: these will be used", strong)...))
 		s.json(d.r.Life.Edit.Args)
 		s.blank()
 	}
 	s.heading(heading)
+	if asked.Summary != "" && edited { // it is about these
+		s.row("says", asked.Summary)
+	}
 	if asked.Args == nil {
 		s.say("  none")
 	} else {

@@ -233,3 +233,15 @@ func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
 		t.Errorf("whoever may not decide is not counted: %q", b.views)
 	}
 }
+
+// What the program says of its action is about the arguments that the program had, and stands with those.
+func TestI6_ASummaryStandsWithTheArgumentsThatItIsAbout(t *testing.T) {
+	edited := dropUsers()
+	edited.Life = &api.Life{Revision: 2, Edit: &api.Edit{Mark: api.Mark{By: "bob", At: start}, Args: json.RawMessage(`{"name":"orders","rows":7}`)}}
+	b := newBench(t, 90, 40, edited)
+	b.keys("enter")
+	frame := b.frame()
+	if used, says := strings.Index(frame, "name: \"orders\""), strings.Index(frame, "Drop the table users"); used < 0 || says < used {
+		t.Errorf("the summary stands at %d, what will be used at %d:\n%s", says, used, frame)
+	}
+}

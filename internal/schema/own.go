@@ -109,11 +109,15 @@ func (k *kinds) derive(t reflect.Type) (*jsonschema.Schema, error) {
 	return derived, err
 }
 
-// mend lets pass what encoding/json writes and the library has not thought of: a map that is nil, and what a pointer to anything points to.
+// mend lets pass what encoding/json writes and the library has not thought of: a map that is nil, a pointer that is nil to what lists its values, and what a
+// pointer to anything points to.
 func mend(root *jsonschema.Schema) {
 	each(root, func(s *jsonschema.Schema) {
 		if len(s.Types) == 1 { // "null", from a pointer to what has no type
 			s.Types = nil
+		}
+		if s.Enum != nil && slices.Contains(s.Types, "null") {
+			s.Enum = append(slices.Clone(s.Enum), nil)
 		}
 		if s != root && s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
 			s.Type, s.Types = "", []string{"null", "object"}

@@ -47,6 +47,7 @@ func TestFor_TheJSONOfAValueFitsItsSchema(t *testing.T) {
 	fits(t, time.Unix(0, 0), `{"type":"string"}`)
 	fits(t, slog.LevelInfo, `{"type":"string"}`)
 	fits(t, struct{ M map[string]int }{}, `{"type":"object","properties":{"M":{"type":["null","object"],"additionalProperties":{"type":"integer"}}},"required":["M"],"additionalProperties":false}`)
+	fits(t, (*colour)(nil), `{"type":["null","string"],"enum":["red","blue",null]}`)
 	fits(t, map[string]int{"a": 1}, `{"type":"object","additionalProperties":{"type":"integer"}}`)
 }
 

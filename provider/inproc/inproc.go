@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -241,8 +242,14 @@ func unfit(err error) string {
 	if text := err.Error(); strings.Contains(text, "unknown field") || strings.Contains(text, "unknown member") {
 		return ": it has a member that the graph does not know"
 	}
+	if places := misfit.FindStringSubmatch(err.Error()); places != nil {
+		return fmt.Sprintf(": it does not fit %s of its input schema", places[1])
+	}
 	return ""
 }
+
+// misfit finds the place in a schema that a value does not fit. What comes behind it may show the value.
+var misfit = regexp.MustCompile(`^[^/]*validating root: (?:validating /\S+: )*validating (/\S+): `)
 
 // questions is what people are asked.
 func questions(waiting []*fermata.InterruptCtx) ([]provider.Question, error) {

@@ -21,8 +21,8 @@ type shirt struct {
 	Count map[string]int `json:"count"`
 }
 
-// What a graph says of its input is true: whatever fits its schema begins, and nothing else does.
-func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
+func printer(t *testing.T) *inproc.Provider {
+	t.Helper()
 	g := graph.New[shirt]("print")
 	g.Node("print", func(_ context.Context, s shirt) (shirt, error) { return s, nil })
 	g.Edge(graph.Start, "print")
@@ -35,6 +35,12 @@ func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// What a graph says of its input is true: whatever fits its schema begins, and nothing else does.
+func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
+	p := printer(t)
 	said, err := schema.Parse(p.Graphs()[0].Input)
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +56,23 @@ func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
 		failed, failure := result.Rest.(provider.Failed)
 		if err != nil || failure == want || failure && failed.Code != "invalid_input" || said.Validate(json.RawMessage(input)) == nil != want {
 			t.Errorf("%s: %+v, %v; the schema says %v", input, result.Rest, err, said.Validate(json.RawMessage(input)))
+		}
+	}
+}
+
+// Where an input does not fit is said, but nothing of the input.
+func TestFlow_SaysWhereAnInputDoesNotFit(t *testing.T) {
+	p := printer(t)
+	for input, want := range map[string]string{
+		`{"size":"CANARY"}`:                          "it does not fit /properties/size of its input schema",
+		`{"size":"validating /properties/CANARY: "}`: "it does not fit /properties/size of its input schema",
+	} {
+		result, err := p.Execute(t.Context(), provider.Execution{
+			Run: provider.Run{Account: "acme", ID: "run_1", Graph: "print", State: newStore(t)}, Input: json.RawMessage(input), Owner: keeper{},
+		})
+		failed, ok := result.Rest.(provider.Failed)
+		if err != nil || !ok || failed.Message != "the input does not fit the graph: "+want {
+			t.Errorf("%s: %+v, %v", input, result.Rest, err)
 		}
 	}
 }

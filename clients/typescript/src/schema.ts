@@ -712,20 +712,27 @@ export interface components {
         Ask: {
             /** @description The JSON Schema of the answer. */
             answerSchema?: unknown;
-            /** @description Where the answer is sent, as a signed webhook: {"url": …}. */
-            callback?: unknown;
+            /** @description Where the answer is sent, as a signed webhook. Without one the agent pulls. */
+            callback?: components["schemas"]["Callback"];
             /** @description What is shown to people. */
             data: unknown;
             kind: string;
             stateKey?: string;
-            /** @description How long it may be open. */
-            timeout?: unknown;
+            /**
+             * Format: int64
+             * @description How long it may be open, in seconds; the server decides if it is 0.
+             */
+            timeout?: number;
         };
         Budget: {
             /** Format: int64 */
             max: number;
             /** @description The JSON pointer of a whole number in the arguments, or cost. */
             of: string;
+        };
+        Callback: {
+            /** @description https, on port 443 of a public address, unless the settings of the server allow it. */
+            url: string;
         };
         Chat: {
             /** @description What to run, as inproc:content-review. For a start. */

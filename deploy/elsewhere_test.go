@@ -1,0 +1,79 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// TestElsewhere does what docs/elsewhere.md says: an agent that knows nothing but curl.
+func TestElsewhere(t *testing.T) {
+	p := open(t, "elsewhere.md")
+	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	s := h.shell()
+	s.types(t, p, "secret")
+	settings, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, h.dir, "fermata.yaml", string(settings)+fmt.Sprintf("webhooks: {secretsFile: %q, allow: [\"127.0.0.1\"]}\n", filepath.Join(h.dir, "webhook-secrets")))
+	live := h.serve(t)
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token)
+	c := live.client(t)
+
+	var outcome struct{ Interrupts []struct{ ID string } }
+	if err := json.Unmarshal([]byte(s.types(t, p, "ask")), &outcome); err != nil || len(outcome.Interrupts) != 1 {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	id := outcome.Interrupts[0].ID
+	if _, err := c.Act(t.Context(), id, client.Question, api.Act{Text: "was all of it broken?"}); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(s.env, "REQUEST="+id)
+	if out := s.types(t, p, "reply"); !strings.Contains(out, "One of two cups") {
+		t.Errorf("%s", out)
+	}
+	approved(t, c, id, `{"action":"pay"}`)
+	question(t, c, "refund-18")
+	s.types(t, p, "cancel")
+	if out := s.types(t, p, "pull"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"answer":{"action":"pay"}`) || !strings.Contains(out, `"withdrawn":true`) {
+		t.Errorf("%s", out)
+	}
+	if out := s.types(t, p, "pull"); out != "" {
+		t.Errorf("once more: %s", out)
+	}
+	s.env = append(s.env, called(t, c, h.dir)...)
+	if out := s.types(t, p, "verify"); out != "genuine\n" {
+		t.Errorf("%s", out)
+	}
+	p.typed(t)
+}
+
+// called has an answer sent to a receiver, which puts the body into a file. It returns the headers.
+func called(t *testing.T, c *client.Client, dir string) (env []string) {
+	t.Helper()
+	got := make(chan []string, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "body"), body, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		got <- []string{"ID=" + r.Header.Get("webhook-id"), "TIMESTAMP=" + r.Header.Get("webhook-timestamp"), "SIGNATURE=" + r.Header.Get("webhook-signature")}
+	}))
+	t.Cleanup(receiver.Close)
+	outcome, err := c.Ask(t.Context(), api.Ask{Kind: "refund", Data: json.RawMessage(`{"order":19}`), Callback: &api.Callback{URL: receiver.URL}})
+	approved(t, c, asked(t, outcome, err), `"pay"`)
+	return <-got
+}

@@ -25,7 +25,48 @@ const grantPaper store.PaperKind = "grant"
 type Grant struct {
 	grant.Grant
 	Usage    grant.Usage `json:"usage"`
+	recent   []recentUse
 	revision int64
+}
+
+// recentUse is a use that may be judged again: when a run is taken over, the same action does not use the grant twice.
+type recentUse struct {
+	Key    string    `json:"k"`
+	Amount int64     `json:"n,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// keptGrant is a grant as it is stored.
+type keptGrant struct {
+	*Grant
+	Recent []recentUse `json:"recent,omitempty"`
+}
+
+// usedBy is the use of an action; nil if it has not used the grant lately.
+func (g *Grant) usedBy(key string) *recentUse {
+	i := slices.IndexFunc(g.recent, func(u recentUse) bool { return key != "" && u.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return &g.recent[i]
+}
+
+// use counts a use. One that the action has had before is not counted again.
+func (g *Grant) use(key string, amount int64, now time.Time) {
+	g.recent = slices.DeleteFunc(g.recent, func(u recentUse) bool { return now.Sub(u.At) > keyed })
+	if g.usedBy(key) == nil {
+		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+amount
+		g.recent = append(g.recent, recentUse{Key: key, Amount: amount, At: now})
+	}
+}
+
+// without is how far the grant is used up by all others.
+func (g *Grant) without(key string) grant.Usage {
+	usage := g.Usage
+	if own := g.usedBy(key); own != nil {
+		usage.Uses, usage.Amount = usage.Uses-1, usage.Amount-own.Amount
+	}
+	return usage
 }
 
 // Remember says how an approval is remembered. The rules by which people were asked may allow less, or nothing.
@@ -134,7 +175,7 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 
 // keepGrant files a grant as it is now.
 func (e *Executor) keepGrant(c *filing, g *Grant) error {
-	body, err := e.sealPaper(c.run.Account, grantPaper, g.ID, g)
+	body, err := e.sealPaper(c.run.Account, grantPaper, g.ID, keptGrant{g, g.recent})
 	if err == nil {
 		c.Papers = append(c.Papers, store.PaperChange{Kind: grantPaper, ID: g.ID, Base: g.revision, Body: body})
 	}
@@ -164,9 +205,11 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 	g := Grant{revision: paper.Revision}
 	data, err := e.openPaper(paper)
+	kept := keptGrant{Grant: &g}
 	if err == nil {
-		err = json.Unmarshal(data, &g)
+		err = json.Unmarshal(data, &kept)
 	}
+	g.recent = kept.Recent
 	return g, err
 }
 
@@ -199,7 +242,7 @@ func (e *Executor) revoke(ctx context.Context, account, id string, by desk.From)
 }
 
 // granted turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
-// and so counted before the action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
+// and so counted before the action is executed: after a crash in between, the action finds its own use.
 func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
@@ -208,20 +251,27 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 	if err != nil {
 		return decision, err
 	}
+	if own := slices.IndexFunc(all, func(g Grant) bool { return g.usedBy(c.key) != nil }); own > 0 {
+		all[0], all[own] = all[own], all[0] // or it would use another one, too
+	}
 	for _, g := range all {
-		use, err := g.Match(in, decision, g.Usage, in.At)
+		use, err := g.Match(in, decision, g.without(c.key), in.At)
 		if err != nil {
 			continue // it does not cover the action
 		}
-		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
+		again := g.usedBy(c.key) != nil
+		g.use(c.key, use.Amount, in.At)
+		if err := e.keepGrant(c, &g); err != nil { // also one that is used again: it may be revoked at this moment
+			return decision, err
+		}
 		line := audit.GrantUsed{
 			Grant: g.ID, Action: audit.Action{Name: clip(in.Tool), Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
 		}
-		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
-			return decision, err
+		if !again {
+			err = c.line(theSystem, c.place(), line)
 		}
 		decision.Verdict, decision.Grant, decision.Need = policy.Allow, g.ID, nil
-		return decision, nil
+		return decision, err
 	}
 	return decision, nil
 }

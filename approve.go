@@ -23,7 +23,7 @@ type Action[T any] struct {
 	// Name says what is done, as "drop-table"; Args to what.
 	Name string
 	Args T
-	// Summary is one line for the person who decides.
+	// Summary is one line for the person who decides. It is about Args: whoever is asked about edited arguments does not see it.
 	Summary string
 	// ArgsSchema is the JSON Schema that edited arguments must fit; by default it is derived from T.
 	ArgsSchema json.RawMessage
@@ -32,7 +32,8 @@ type Action[T any] struct {
 	// Policy is asked beside the run's own. The stricter word counts: deny before ask before allow.
 	Policy Policy
 	// Target, if given, looks at what the action would act on, as the number of rows or a version. It is shown to the person, and looked at
-	// again when they have approved: if it is another then, they are asked again, and see both.
+	// again when they have approved: if it is another then, they are asked again, and see both. So is who edits the arguments, if theirs act on
+	// something else.
 	Target func(ctx context.Context, args T) (any, error)
 }
 
@@ -73,7 +74,7 @@ type Approved[T any] struct {
 	digest string
 	by     string
 	policy string // the digest of the one that decided, if one did
-	edited bool
+	wanted string // the digest of what the program asked for
 }
 
 // Args are the arguments as they were approved, perhaps edited.
@@ -82,8 +83,8 @@ func (a Approved[T]) Args() T { return a.args }
 // Digest names the action with these arguments.
 func (a Approved[T]) Digest() string { return a.digest }
 
-// Edited reports whether these are other arguments than the ones that were asked for.
-func (a Approved[T]) Edited() bool { return a.edited }
+// Edited reports whether these are other arguments than those of the [Action].
+func (a Approved[T]) Edited() bool { return a.digest != a.wanted }
 
 // By is who approved: a person, "" if the decision names none, or "policy" with the name of the rule.
 func (a Approved[T]) By() string { return a.by }
@@ -109,7 +110,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	if err := place.Claim("approval"); err != nil {
 		return none, err
 	}
-	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest, place: place.FullAddress()}
+	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest, wanted: digest, place: place.FullAddress()}
 	ruling, err := rule(ctx, place, action.Policy, action.Name, raw, digest)
 	if err != nil {
 		return none, err
@@ -261,6 +262,9 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 	if question.ArgsSchema == nil && !action.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
 	}
+	if asked.Edited() { // it speaks of other arguments
+		question.Summary = ""
+	}
 	decision, id, err := Approval.ask(visit.With(ctx, place), question)
 	if err != nil {
 		return none, err
@@ -301,7 +305,6 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	if ruling.Verdict == Deny {
 		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
 	}
-	asked.edited = digest != asked.digest
 	asked.raw, asked.args, asked.digest = raw, args, digest
 	return asked, nil
 }

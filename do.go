@@ -20,7 +20,9 @@ import (
 // of its own questions is answered. An error of fn is not remembered.
 //
 // A result is kept as JSON. A T of which JSON would lose a part (fields that are not exported, interfaces with methods) is an
-// [EncodeError], and fn is not run. A result that an earlier version of the program has kept, and that is not a T any more, is [ErrChanged].
+// [EncodeError], and fn is not run. Where T is untyped, as a map[string]any, Do returns what JSON makes of the result, the first time, too: a
+// number is a json.Number, exactly as it was, and a struct a map. Give T a type if you look into it. A result that an earlier version of
+// the program has kept, and that is not a T any more, is [ErrChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
@@ -67,23 +69,42 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if err != nil {
 		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
 	}
+	if result, err = asKept(result, data); err != nil {
+		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+	}
 	return result, scope.Done(ctx, inside, entryDone, data)
 }
 
-var unkeepable sync.Map // of reflect.Type to error, nil for a type that can be kept
+// keeping is what is known of a type whose values are kept as JSON.
+type keeping struct {
+	err     error // a part of a value would be lost
+	untyped bool
+}
+
+var keepings sync.Map // of reflect.Type to keeping
+
+func keepingOf(t reflect.Type) keeping {
+	known, ok := keepings.Load(t)
+	if !ok {
+		k := keeping{untyped: savable.Untyped(t)}
+		if mistakes := savable.Mistakes(t, "it"); len(mistakes) > 0 {
+			k.err = errors.New(strings.Join(mistakes, "; "))
+		}
+		known, _ = keepings.LoadOrStore(t, k)
+	}
+	return known.(keeping)
+}
 
 // keepable returns an error for a type of which a part would be lost when a result is remembered.
-func keepable(t reflect.Type) error {
-	known, ok := unkeepable.Load(t)
-	if !ok {
-		known = error(nil)
-		if mistakes := savable.Mistakes(t, "it"); len(mistakes) > 0 {
-			known = errors.New(strings.Join(mistakes, "; "))
-		}
-		unkeepable.Store(t, known)
+func keepable(t reflect.Type) error { return keepingOf(t).err }
+
+// asKept is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
+func asKept[T any](result T, data []byte) (T, error) {
+	if !keepingOf(reflect.TypeFor[T]()).untyped {
+		return result, nil
 	}
-	err, _ := known.(error)
-	return err
+	var kept T
+	return kept, savable.Decode(data, &kept)
 }
 
 // What the journal of a visit holds, by the first word of a part's name.

@@ -1,7 +1,6 @@
 package fermata
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +23,7 @@ import (
 // [DoubtfulEffect], and its answer a [WhatHappened]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
 //
 // A newer program that declares more than the one that made the call says nothing of that call: a person is asked about it. Numbers in
-// untyped places of T reach fn as json.Number, as exactly as they were approved.
+// untyped places of T reach fn as json.Number, as exactly as they were approved; of R, Effect returns what JSON makes of them, as [Do] does.
 //
 // fn may ask, but only before it does anything outside: it is called again after the answer. With a context that is over, fn is not
 // called, and the next attempt does the effect.
@@ -296,7 +295,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	var args T
-	if err := exactly(e.approved.raw, &args); err != nil {
+	if err := savable.Read(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked
@@ -320,14 +319,8 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone
-	return result, e.end(ctx, entry, EffectSucceeded)
-}
-
-// exactly reads what was approved. A number in an untyped place stays as it was written: a float64 could be another one.
-func exactly(raw json.RawMessage, args any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	return dec.Decode(args)
+	result, err = asKept(result, entry.Receipt)
+	return result, errors.Join(e.end(ctx, entry, EffectSucceeded), err)
 }
 
 // end writes down how the effect ended: in the ledger first, which takes it also from somebody who has lost the run.

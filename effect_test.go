@@ -572,3 +572,27 @@ func TestContext_KnowsWhereAndWhen(t *testing.T) {
 		t.Error("outside of a run there is no address, and it is now")
 	}
 }
+
+type currency string
+
+func (currency) Choices() []string { return []string{"CHF", "EUR"} }
+
+// What a person may put into the place of an argument is what the program itself could have written there.
+func TestApprove_EditsAreHeldToTheChoicesOfTheirType(t *testing.T) {
+	type transfer struct {
+		In   currency
+		Note []byte
+	}
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[transfer]{Name: "transfer", Args: transfer{In: "CHF", Note: []byte("hi")}})
+		return string(yes.Args().In) + string(yes.Args().Note), err
+	})
+	_, err := r.start()
+	_, bad := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, Args: []byte(`{"In":"USD","Note":"aGk="}`)})
+	if _, ok := errors.AsType[*fermata.AnswerError](bad); !ok {
+		t.Errorf("got %v", bad)
+	}
+	if out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, Args: []byte(`{"In":"EUR","Note":"aGk="}`)}); err != nil || out != "EURhi" {
+		t.Errorf("%s, %v", out, err)
+	}
+}

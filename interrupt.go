@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -47,7 +48,7 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 			return v, err
 		}
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := savable.Read(data, &v); err != nil {
 		return v, fmt.Errorf("fermata: the info of %s is not a %T: %w", i.Address, v, err)
 	}
 	return v, nil

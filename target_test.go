@@ -209,3 +209,27 @@ func TestTarget_IsNotLookedAtAgainForWhatIsNotRepeated(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 }
+
+// Somebody who edits is asked again if their arguments act on something else. The summary was written for the arguments that the program had: beside
+// others it would say that one table is dropped, while another one is.
+func TestI6_ASummaryIsNotShownBesideOtherArguments(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{
+			Name: "drop", Args: "drafts", Summary: "Drop the drafts.",
+			Target: func(_ context.Context, table string) (any, error) { return "rows of " + table, nil },
+		})
+		return fmt.Sprint(yes.Args(), ", edited: ", yes.Edited()), err
+	})
+	_, err := r.start()
+	if q := question(t, err); q.Summary != "Drop the drafts." {
+		t.Fatalf("%+v", q)
+	}
+	edit := fermata.Decision{Verb: fermata.VerbApprove, Args: []byte(`"orders"`)}
+	_, err = r.answer(err, edit)
+	if q := question(t, err); q.Summary != "" || string(q.Args) != `"orders"` || string(q.Target) != `"rows of orders"` {
+		t.Fatalf("%+v", q)
+	}
+	if out, err := r.answer(err, edit); err != nil || out != "orders, edited: true" { // a form sends what it shows
+		t.Errorf("%s, %v", out, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -27,7 +28,8 @@ func SetValue(ctx context.Context, key string, value any) error {
 	return stage.valuePlace(key).Record(ctx, entryValue, data, visit.Later)
 }
 
-// Value returns what [SetValue] or [WithSessionValues] kept under the key. It is an error if that is not a T.
+// Value returns what [SetValue] or [WithSessionValues] kept under the key. It is an error if that is not a T. Where T is
+// untyped a number is a json.Number, exactly as it was.
 func Value[T any](ctx context.Context, key string) (value T, ok bool, err error) {
 	stage := stageOf(ctx)
 	if stage == nil {
@@ -40,7 +42,7 @@ func Value[T any](ctx context.Context, key string) (value T, ok bool, err error)
 	if !ok {
 		return value, false, nil
 	}
-	if err := json.Unmarshal(data, &value); err != nil {
+	if err := savable.Read(data, &value); err != nil {
 		return value, true, fmt.Errorf("agent: the session value %q is not a %T: %w", key, value, err)
 	}
 	return value, true, nil

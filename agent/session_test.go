@@ -171,6 +171,17 @@ func TestSession_AWrongTypeIsAnErrorAndNotAZero(t *testing.T) {
 	end.finished(t)
 }
 
+func TestSession_AnUntypedNumberIsExact(t *testing.T) {
+	_, end := reads(t, map[string]any{"row": map[string]any{"id": 9007199254740993}}, func(ctx context.Context) error {
+		row, _, err := agent.Value[map[string]any](ctx, "row")
+		if id := fmt.Sprint(row["id"]); err != nil || id != "9007199254740993" {
+			return fmt.Errorf("got %s, %w", id, err)
+		}
+		return nil
+	}, func(context.Context) error { return nil })
+	end.finished(t)
+}
+
 func TestSession_WhatJSONCannotHoldIsRefusedWhenItIsSet(t *testing.T) {
 	_, end := reads(t, map[string]any{"a": "old"}, func(ctx context.Context) error {
 		err := agent.SetValue(ctx, "a", make(chan int))

@@ -37,7 +37,7 @@ type RequestFacts struct {
 type VoteFacts struct {
 	Request string `json:"request"`
 	Actor   string `json:"actor"`
-	Verb    string `json:"verb"`
+	Verb    string `json:"verb"` // approve, reject or respond; at a gate one of the first two
 	Kind    string `json:"kind"`
 	Action  string `json:"action,omitempty"`
 	Rule    string `json:"rule,omitempty"`

@@ -95,8 +95,11 @@ func (s story) fact() (RequestFacts, VoteFacts) {
 		}
 	}
 	v := VoteFacts{Actor: r.By, Verb: "approve", Via: []string{"", "slack", "http/oidc amr=otp", "mcp"}[s.IntN(4)], Words: r.Words, Created: at, Viewed: r.Viewed, At: at + s.about(60)}
-	if r.Outcome == "reject" {
+	switch r.Outcome {
+	case "reject":
 		v.Verb = r.Outcome
+	case "answer":
+		v.Verb = "respond"
 	}
 	if s.often(s.hasty) && r.By == "p0" {
 		v.At = max(at, v.Viewed+1)

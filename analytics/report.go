@@ -62,7 +62,7 @@ type Times struct {
 type Voices struct {
 	Name  string  `json:"name"`
 	Words int     `json:"words"`
-	Yes   float64 `json:"yesPercent"`
+	Yes   float64 `json:"yesPercent"`   // of those that were a yes or a no; 0 if none was
 	Share float64 `json:"sharePercent"` // of all words
 	// ToDecide counts from the asking, Reading from the first look.
 	ToDecide Times `json:"toDecide"`
@@ -91,7 +91,7 @@ type Proposal struct {
 
 const (
 	readingSpeed = 600 // words a minute: faster than anybody reads
-	manyWords    = 20  // from how many words on somebody can be suspected
+	manyWords    = 20  // from how many words, yes or no, on somebody can be suspected
 	suspectYes   = 98.0
 	suspectFast  = 30.0
 

@@ -70,6 +70,29 @@ func TestReport_ARubberStampStandsOut(t *testing.T) {
 	}
 }
 
+// An answer to a question is neither a yes nor a no. It counted as a yes: whoever answered often and refused everything looked as if they refused little, and whoever
+// answered quickly like a rubber stamp.
+func TestReport_AnAnswerIsNoYes(t *testing.T) {
+	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
+	for n := range 60 {
+		at := ms(monday.Add(time.Duration(n) * time.Hour))
+		c.Vote(analytics.VoteFacts{Actor: "ann", Verb: "respond", Words: 100, Created: at, Viewed: at, At: at + 1000})
+		c.Vote(analytics.VoteFacts{Actor: "bob", Verb: "respond", Words: 100, Created: at, Viewed: at, At: at + 1000})
+		c.Vote(analytics.VoteFacts{Actor: "bob", Verb: pick(n%4 == 0, "approve", "reject"), Words: 100, Created: at, Viewed: at, At: at + 30_000})
+		c.Vote(analytics.VoteFacts{Actor: "eve", Verb: "respond", Words: 100, Created: at, Viewed: at, At: at + 1000})
+		c.Vote(analytics.VoteFacts{Actor: "eve", Verb: "approve", Words: 100, Created: at, Viewed: at, At: at + 30_000}) // who reads what they approve
+	}
+	people := c.Report().People
+	if len(people) != 3 || people[0].Words != 60 || people[0].Yes != 0 || people[1].Yes != 25 || people[2].Yes != 100 {
+		t.Errorf("%+v", people)
+	}
+	for _, who := range people {
+		if who.Suspect {
+			t.Errorf("%s is suspect: %+v", who.Name, who)
+		}
+	}
+}
+
 func TestReport_ProposesWhatWasAlwaysApproved(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(n int, r *analytics.RequestFacts)

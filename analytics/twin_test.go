@@ -101,11 +101,14 @@ func (w *twin) row(name string, requests []RequestFacts) Row {
 func (w *twin) voice(name string, votes []VoteFacts) Voices {
 	v := Voices{Name: name, Words: len(votes), Share: 100 * float64(len(votes)) / float64(len(w.votes))}
 	var decisions, readings []int64
-	yes, fast, late := 0.0, 0.0, 0.0
+	yes, no, fast, hasty, late := 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, vote := range votes {
 		decisions = append(decisions, vote.At-vote.Created)
-		if vote.Verb != "reject" {
+		judges := vote.Verb == "approve" || vote.Verb == "reject"
+		if vote.Verb == "approve" {
 			yes++
+		} else if judges {
+			no++
 		}
 		read := vote.At - vote.Viewed
 		switch {
@@ -115,6 +118,9 @@ func (w *twin) voice(name string, votes []VoteFacts) Voices {
 			readings = append(readings, read)
 			if read < int64(vote.Words)*100 {
 				fast++
+				if judges {
+					hasty++
+				}
 			}
 		}
 		at := time.UnixMilli(vote.At).In(w.query.Zone)
@@ -130,8 +136,11 @@ func (w *twin) voice(name string, votes []VoteFacts) Voices {
 		v.Burst = max(v.Burst, within)
 	}
 	n := float64(len(votes))
-	v.Yes, v.TooFast, v.OutOfHours, v.ToDecide, v.Reading = 100*yes/n, 100*fast/n, 100*late/n, percentiles(decisions), percentiles(readings)
-	v.Suspect = len(votes) >= 20 && v.Yes >= 98 && v.TooFast >= 30
+	if yes+no > 0 {
+		v.Yes = 100 * yes / (yes + no)
+	}
+	v.TooFast, v.OutOfHours, v.ToDecide, v.Reading = 100*fast/n, 100*late/n, percentiles(decisions), percentiles(readings)
+	v.Suspect = yes+no >= 20 && v.Yes >= 98 && 100*hasty/(yes+no) >= 30
 	return v
 }
 

@@ -8,9 +8,10 @@ import (
 
 // voiceCount becomes what somebody said, or what was said on a channel.
 type voiceCount struct {
-	words, yes, blind, fast, late int
-	toDecide, reading             spread
-	said                          bursts
+	words, blind, fast, late int
+	yes, no, hasty           int // of words on an action or at a gate; hasty are those that were too fast
+	toDecide, reading        spread
+	said                     bursts
 }
 
 func newVoiceCount(l limits, halves int) *voiceCount {
@@ -20,8 +21,14 @@ func newVoiceCount(l limits, halves int) *voiceCount {
 func (c *voiceCount) take(v VoteFacts, late bool) {
 	c.words++
 	c.toDecide.add(v.At - v.Created)
-	if v.Verb != "reject" {
+	judges := true
+	switch v.Verb {
+	case "approve":
 		c.yes++
+	case "reject":
+		c.no++
+	default: // an answer to a question is neither
+		judges = false
 	}
 	if v.Viewed == 0 {
 		c.blind++
@@ -29,6 +36,9 @@ func (c *voiceCount) take(v VoteFacts, late bool) {
 		c.reading.add(read)
 		if read < int64(v.Words)*60_000/readingSpeed {
 			c.fast++
+			if judges {
+				c.hasty++
+			}
 		}
 	}
 	if late {
@@ -39,7 +49,7 @@ func (c *voiceCount) take(v VoteFacts, late bool) {
 
 func (c *voiceCount) voices(name string, ofAll int) Voices {
 	v := Voices{
-		Name: name, Words: c.words, Share: percent(c.words, ofAll), Yes: percent(c.yes, c.words), ToDecide: c.toDecide.times(), Reading: c.reading.times(),
+		Name: name, Words: c.words, Share: percent(c.words, ofAll), Yes: percent(c.yes, c.yes+c.no), ToDecide: c.toDecide.times(), Reading: c.reading.times(),
 		Blind: c.blind, TooFast: percent(c.fast, c.words), Burst: c.said.burst(), OutOfHours: percent(c.late, c.words),
 	}
 	v.Suspect = c.suspect()
@@ -48,7 +58,8 @@ func (c *voiceCount) voices(name string, ofAll int) Voices {
 
 // suspect reports whether that looks like a rubber stamp.
 func (c *voiceCount) suspect() bool {
-	return c.words >= manyWords && percent(c.yes, c.words) >= suspectYes && percent(c.fast, c.words) >= suspectFast
+	judged := c.yes + c.no
+	return judged >= manyWords && percent(c.yes, judged) >= suspectYes && percent(c.hasty, judged) >= suspectFast
 }
 
 // channel is how a word came, without how its giver signed in.

@@ -82,8 +82,29 @@ type Act struct {
 	Text     string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, a question, an answer, or a reason."`
 	To       string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
 	Until    *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
-	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1."`
+	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1. It has to be said."`
 	Shown    string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what you see. If something else is asked by now, you have not looked at that."`
+}
+
+// Answered is a question that is settled: it was answered, or has expired, or was withdrawn.
+type Answered struct {
+	Run        string          `json:"runId"`
+	StateKey   string          `json:"stateKey"`
+	Graph      string          `json:"graphId"`
+	Interrupt  string          `json:"interrupt"`
+	Kind       string          `json:"kind"`
+	Expired    bool            `json:"expired,omitempty" doc:"Nobody answered in time: neither a yes nor a no."`
+	Withdrawn  bool            `json:"withdrawn,omitempty" doc:"The run was ended while it asked: nobody will answer."`
+	Unreadable bool            `json:"unreadable,omitempty" doc:"There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is."`
+	Answer     json.RawMessage `json:"answer,omitempty"`
+	By         string          `json:"by,omitempty"`
+	At         time.Time       `json:"at"`
+}
+
+// AnswersPage is what was settled behind a cursor.
+type AnswersPage struct {
+	Items []Answered `json:"items"`
+	Next  string     `json:"next" doc:"The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is."`
 }
 
 // Supposed is an action to try the rules on.

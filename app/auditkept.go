@@ -27,7 +27,7 @@ func (c *auditCheckpoints) Run(ctx context.Context, p *program) error {
 	}
 	keep := func(audit.Checkpoint, string) error { return nil }
 	if c.Dir != "" {
-		folder, err := audit.OpenFolder(c.Dir)
+		folder, err := audit.MakeFolder(c.Dir)
 		if err != nil {
 			return err
 		}

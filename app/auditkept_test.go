@@ -30,6 +30,9 @@ func TestServe_SignsAndAnAuditorKeepsIt(t *testing.T) {
 	dir := t.TempDir()
 	outside, fetched, key := filepath.Join(dir, "outside"), filepath.Join(dir, "fetched"), filepath.Join(dir, "sign.key")
 	graphs, err := sample.Graphs()
+	if err == nil {
+		err = os.Mkdir(outside, 0o700)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/store/redis"
 )
 
@@ -64,7 +65,7 @@ func (p *program) trial(ctx context.Context, c *config.Config) error {
 	_, _, noDesk := openDesk(ctx, c.Desk)
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
-	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC)} {
+	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), tryFolder(c.Audit.Sign.Dir)} {
 		if err != nil {
 			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
 		}
@@ -106,4 +107,15 @@ func tryRedis(c config.Store) error {
 		return fmt.Errorf("store.redisURL: %w", err)
 	}
 	return client.Close()
+}
+
+// tryFolder looks for the folder of checkpoints.
+func tryFolder(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if _, err := audit.OpenFolder(dir); err != nil {
+		return fmt.Errorf("audit.sign.dir: %w", err)
+	}
+	return nil
 }

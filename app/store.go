@@ -161,7 +161,7 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 	file, err := box.OpenFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back", filepath.Base(path))}
+		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back. For a new store: fermata key make %s", filepath.Base(path), path)}
 	case err != nil:
 		err = &fileError{err}
 	}
@@ -199,15 +199,32 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	var secrets []string
-	for _, s := range c.Webhooks.Secrets {
-		secrets = append(secrets, s.Reveal())
+	secretsOf, err := webhookSecrets(c.Webhooks.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.secrets: %w", err)
 	}
-	elsewhere, err := external.New(external.Config{Allow: c.Webhooks.Allow, Secrets: func(context.Context, string) ([]string, error) { return secrets, nil }})
+	elsewhere, err := external.New(external.Config{Allow: c.Webhooks.Allow, Secrets: secretsOf})
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.allow: %w", err)
 	}
 	return append([]provider.Provider{own, elsewhere}, p.others...), nil
+}
+
+// webhookSecrets says what the webhooks of an account are signed with: its own secrets, or else those that are nobody's.
+func webhookSecrets(settings []config.Secret) (of func(ctx context.Context, account string) ([]string, error), err error) {
+	var all []string
+	by := make(map[string][]string)
+	for _, s := range settings {
+		account, secret := s.Webhook()
+		by[account] = append(by[account], secret)
+		all = append(all, secret)
+	}
+	return func(_ context.Context, account string) ([]string, error) {
+		if own := by[account]; own != nil {
+			return own, nil
+		}
+		return by[""], nil
+	}, external.CheckSecrets(all)
 }
 
 // opened is a store with the executor that knows its key.

@@ -206,7 +206,7 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 		"what is it":       {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
 		"unknown command":  {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
 		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
-		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "put it back"},
+		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "put it back. For a new store: fermata key make "},
 		"no time at all":   {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "no time to wait"},
 		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
 		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitError, "exists"},

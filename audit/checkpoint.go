@@ -48,11 +48,16 @@ func (c Checkpoint) text() string { return fmt.Sprintf("%s\n%d\n%s\n", c.Origin,
 type Trust struct{ verifiers []note.Verifier }
 
 // Trusting makes a trust of verifier keys, as [Key.Verifier] prints them. A key names the log that it is good for. After a change of keys there
-// are several for one log.
+// are several for one log. One that is named twice counts once: package note opens nothing with it otherwise.
 func Trusting(keys ...string) (Trust, error) {
 	var t Trust
+	named := make(map[string]bool)
 	for _, key := range keys {
-		v, err := note.NewVerifier(strings.TrimSpace(key))
+		if key = strings.TrimSpace(key); named[key] {
+			continue
+		}
+		named[key] = true
+		v, err := note.NewVerifier(key)
 		if err != nil {
 			return Trust{}, fmt.Errorf("%w: %.200q is no public key: %w", ErrUntrusted, key, err)
 		}

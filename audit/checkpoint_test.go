@@ -152,7 +152,7 @@ func TestTrust_OldAndNewKey(t *testing.T) {
 	before, after, head := audit.NewKey(), audit.NewKey(), aLog(t, "acme", 3).head
 	a, _ := before.Verifier(head.Origin())
 	b, _ := after.Verifier(head.Origin())
-	trust, err := audit.Trusting(a, b+"\n")
+	trust, err := audit.Trusting(a, b+"\n", b)
 	if err != nil {
 		t.Fatal(err)
 	}

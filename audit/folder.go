@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -20,12 +21,28 @@ import (
 // Files are only ever added. To keep more of them than the folder does (a copy elsewhere, a git repository), copy them.
 type Folder struct{ dir string }
 
-// OpenFolder opens a folder, and makes it if it is not there.
+// OpenFolder opens a folder. It does not make one: in the place of a volume that is not mounted, or behind a name with a mistake, there would be nothing
+// that holds anybody to what was signed before, and nobody would notice.
 func OpenFolder(dir string) (*Folder, error) {
+	f := &Folder{dir}
+	return f, f.there()
+}
+
+// there is nil as long as there is the folder.
+func (f *Folder) there() error {
+	info, err := os.Stat(f.dir)
+	if err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no folder", f.dir)
+	}
+	return err
+}
+
+// MakeFolder opens a folder, and makes it if it is not there.
+func MakeFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &Folder{dir}, nil
+	return OpenFolder(dir)
 }
 
 const (
@@ -46,7 +63,7 @@ func (f *Folder) of(account string) string {
 // Keep adds a checkpoint, with the public key of the log. One of a size that is there already changes nothing.
 func (f *Folder) Keep(account string, c Checkpoint, public string) error {
 	dir := f.of(account)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := addLine(filepath.Join(dir, publicFile), public); err != nil {
@@ -81,7 +98,7 @@ func (f *Folder) Last(account string) ([]byte, error) {
 func (f *Folder) names(account string) (names []string, err error) {
 	files, err := os.ReadDir(f.of(account)) // in the order of their names
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, f.there()
 	}
 	for _, file := range files {
 		if strings.HasSuffix(file.Name(), noteSuffix) {
@@ -95,7 +112,7 @@ func (f *Folder) names(account string) (names []string, err error) {
 func (f *Folder) Public(account string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(f.of(account), publicFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, f.there()
 	}
 	return strings.Fields(string(text)), err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +31,7 @@ func grown(t *testing.T, s store.Store, account string, n int) {
 
 func TestFolder_KeepsWhatWasSignedOfEachAccount(t *testing.T) {
 	dir := t.TempDir()
-	f, err := audit.OpenFolder(filepath.Join(dir, "kept"))
+	f, err := audit.MakeFolder(filepath.Join(dir, "kept"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,4 +135,31 @@ func (c *paperCounter) Papers(ctx context.Context, account string, kind store.Pa
 	page, err := c.Store.Papers(ctx, account, kind, filter)
 	c.papers += len(page)
 	return page, err
+}
+
+// A volume that was not mounted, or a name with a mistake, was a new folder: signing began anew there, and what was kept before held nobody to anything.
+func TestFolder_OneThatIsGoneIsNotMadeAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	if _, err := audit.OpenFolder(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that never was: %v", err)
+	}
+	f, err := audit.MakeFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Keep("acme", audit.Checkpoint{Size: 1, Note: []byte("1")}, "key"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := f.Last("acme"); err == nil {
+		t.Errorf("the last of none: %q", last)
+	}
+	if keys, err := f.Public("acme"); err == nil {
+		t.Errorf("the keys of none: %q", keys)
+	}
+	if err := f.Keep("acme", audit.Checkpoint{Size: 2, Note: []byte("2")}, "key"); err == nil {
+		t.Error("it was made anew")
+	}
 }

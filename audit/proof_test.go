@@ -194,17 +194,7 @@ func TestConsistency_BetweenAnyTwoCheckpoints(t *testing.T) {
 
 func TestConsistency_AForkIsNotConsistent(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
-	honest := kept(t, "acme", samples(5)...)
-	old, err := audit.MakeCheckpoint(ctx, honest, "acme", key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records := samples(9)
-	records[3] = sample(3, audit.Delegated{To: "mallory"})
-	forged := kept(t, "acme", records...)
-	if _, err := audit.MakeCheckpoint(ctx, forged, "acme", key); err != nil {
-		t.Fatal(err)
-	}
+	_, forged, old := forgery(t, key)
 	head, _ := forged.Head(ctx, "acme")
 	trust := trustIn(t, key, head)
 	if _, err := audit.ProveConsistency(ctx, forged, "acme", old.Note, trust, io.Discard); !errors.Is(err, audit.ErrFork) {

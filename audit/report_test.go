@@ -125,26 +125,34 @@ func TestVerify_FindsWhatWasDoneToTheStore(t *testing.T) {
 	}
 }
 
-// Who has the store and the signing key can forge everything but what was taken elsewhere before.
-func TestVerify_AKeptCheckpointFindsAForgeryWithTheRightKey(t *testing.T) {
-	ctx, key := t.Context(), audit.NewKey()
-	honest := kept(t, "acme", samples(5)...)
-	c, err := audit.MakeCheckpoint(ctx, honest, "acme", key)
+// forgery is what somebody makes of a log who has the store and the signing key: with another line in it, and signed, beside the honest log as it was, and
+// what was signed of that.
+func forgery(t *testing.T, key *audit.Key) (honest, forged *audit.Memory, old audit.Checkpoint) {
+	t.Helper()
+	honest = kept(t, "acme", samples(5)...)
+	old, err := audit.MakeCheckpoint(t.Context(), honest, "acme", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := samples(7)
+	records := samples(9)
 	records[3] = sample(3, audit.Delegated{To: "mallory"})
-	forged := kept(t, "acme", records...)
-	if _, err := audit.MakeCheckpoint(ctx, forged, "acme", key); err != nil {
+	forged = kept(t, "acme", records...)
+	if _, err := audit.MakeCheckpoint(t.Context(), forged, "acme", key); err != nil {
 		t.Fatal(err)
 	}
+	return honest, forged, old
+}
+
+// Who has the store and the signing key can forge everything but what was taken elsewhere before.
+func TestVerify_AKeptCheckpointFindsAForgeryWithTheRightKey(t *testing.T) {
+	ctx, key := t.Context(), audit.NewKey()
+	honest, forged, old := forgery(t, key)
 	head, _ := forged.Head(ctx, "acme")
 	trust := trustIn(t, key, head)
 	if _, err := audit.Verify(ctx, forged, "acme", audit.Against{Trust: trust}, io.Discard); err != nil {
 		t.Fatalf("the forgery is not good enough: %v", err)
 	}
-	_, err = audit.Verify(ctx, forged, "acme", audit.Against{Trust: trust, Kept: [][]byte{c.Note}}, io.Discard)
+	_, err := audit.Verify(ctx, forged, "acme", audit.Against{Trust: trust, Kept: [][]byte{old.Note}}, io.Discard)
 	if p := problem(t, "forged", err); p.Fault != audit.Rewritten || p.Seq != 1 {
 		t.Errorf("found %v", p)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -58,11 +59,15 @@ func TestJudge_ANoisyTenant(t *testing.T) {
 	}
 }
 
-// All keys of a tenant shout at the same time; together they ask for what one would.
+// All keys of a tenant shout at the same time; together they ask for what one would. Who comes back later is served.
 func TestTenant_ShoutsWithAllKeys(t *testing.T) {
 	var crew tenant
 	for range noisyKeys {
-		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); bytes.Contains(body, []byte("-back")) {
+				io.WriteString(w, `{"status":"needs_input","interrupts":[{"data":""}]}`)
+				return
+			}
 			w.WriteHeader(http.StatusServiceUnavailable)
 			io.WriteString(w, "{}")
 		}))

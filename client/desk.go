@@ -35,6 +35,20 @@ func (c *Client) Act(ctx context.Context, id, act string, body api.Act) (asked a
 	return asked, c.call(ctx, r, &asked)
 }
 
+// Answers returns what was settled behind a cursor, in order and each once, and the cursor for the next call: for an agent that asks ([Client.Ask]) and
+// cannot be called. "" is the beginning, and a limit of 0 leaves that to the server. A page may be empty although there is more; there is no more yet if the
+// cursor stays as it is. Keep it only when you have dealt with the page.
+func (c *Client) Answers(ctx context.Context, cursor string, limit int) (page api.AnswersPage, err error) {
+	query := make(url.Values)
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return page, c.call(ctx, request{path: "/answers", query: query}, &page)
+}
+
 // Analytics says what came of the requests of so many days. The zone is where people work, as Europe/Zurich; "" is UTC. Who may not see others by name
 // sees them counted.
 func (c *Client) Analytics(ctx context.Context, days int, zone string) (report analytics.Report, err error) {

@@ -134,3 +134,27 @@ func TestExplainPolicy_SaysThatThereIsNone(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// An agent that cannot be called reads what was settled page by page, and knows when there is no more.
+func TestAnswers_ArePulledWithACursor(t *testing.T) {
+	c := serve(t, plain)
+	r := asked(t, c)
+	if _, err := c.Decide(t.Context(), r.ID, api.Decide{Answer: json.RawMessage(`"ann"`), Shown: r.Shown}); err != nil {
+		t.Fatal(err)
+	}
+	var got []api.Answered
+	for cursor := ""; ; {
+		page, err := c.Answers(t.Context(), cursor, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, page.Items...)
+		if page.Next == cursor {
+			break
+		}
+		cursor = page.Next
+	}
+	if len(got) != 1 || got[0].Interrupt != r.ID || got[0].StateKey != r.StateKey || string(got[0].Answer) != `"ann"` || got[0].By != "ann" {
+		t.Errorf("%+v", got)
+	}
+}

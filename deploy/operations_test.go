@@ -57,12 +57,12 @@ func approved(t *testing.T, c *client.Client, id, answer string) {
 // TestOperations does what docs/operations.md says, block by block.
 func TestOperations(t *testing.T) {
 	p := open(t, "operations.md")
+	t.Cleanup(func() { p.typed(t) }) // after all of them
 	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
 	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
 	t.Run("the daily round", func(t *testing.T) { household(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
-	p.typed(t)
 }
 
 // A run that waits when the backup is made goes on where the backup is restored; one that began later is not there.
@@ -185,6 +185,7 @@ func twoRoles(t *testing.T, p *page) {
 }
 
 func household(t *testing.T, p *page) {
+	t.Parallel() // a change of keys waits half a minute
 	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	live := h.serve(t)
 	id := question(t, live.client(t), "refund-1")
@@ -231,6 +232,7 @@ func household(t *testing.T, p *page) {
 
 // Each replica has a copy of the key. At every point of the way each opens what the others sealed.
 func copiedKeys(t *testing.T, p *page) {
+	t.Parallel() // a change of keys waits half a minute
 	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	first := h.serve(t)
 	id := question(t, first.client(t), "refund-1")

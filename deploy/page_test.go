@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "modernc.org/sqlite"
@@ -19,7 +20,7 @@ import (
 type page struct {
 	name   string
 	blocks map[string]string
-	used   map[string]bool
+	used   sync.Map // the names of those that were typed
 }
 
 func open(t *testing.T, name string) *page {
@@ -28,7 +29,7 @@ func open(t *testing.T, name string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &page{name: name, blocks: make(map[string]string), used: make(map[string]bool)}
+	p := &page{name: name, blocks: make(map[string]string)}
 	for _, match := range regexp.MustCompile("(?ms)^<!-- test: (\\S+) -->\n```sh\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
 		p.blocks[match[1]] = match[2]
 	}
@@ -50,7 +51,7 @@ func (s shell) types(t *testing.T, p *page, block string) string {
 	if !ok {
 		t.Fatalf("%s has no block %s", p.name, block)
 	}
-	p.used[block] = true
+	p.used.Store(block, true)
 	for from, to := range s.places {
 		script = strings.ReplaceAll(script, from, to)
 	}
@@ -74,7 +75,7 @@ func (p *page) typed(t *testing.T) {
 	}
 	var left []string
 	for name := range p.blocks {
-		if !p.used[name] {
+		if _, used := p.used.Load(name); !used {
 			left = append(left, name)
 		}
 	}

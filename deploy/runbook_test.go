@@ -59,13 +59,13 @@ func TestAuditRunbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := filepath.Join(h.dir, "kept")
-	write(t, h.dir, "fermata.yaml", string(settings)+fmt.Sprintf("audit: {sign: {key: %q, dir: %q, every: 1s}}\n", filepath.Join(h.dir, "sign.key"), kept))
-	live := h.serve(t)
-	question(t, live.client(t), "refund-1")
-	folder, err := audit.OpenFolder(kept)
+	folder, err := audit.MakeFolder(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
+	write(t, h.dir, "fermata.yaml", string(settings)+fmt.Sprintf("audit: {sign: {key: %q, dir: %q, every: 1s}}\n", filepath.Join(h.dir, "sign.key"), kept))
+	live := h.serve(t)
+	question(t, live.client(t), "refund-1")
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for last := []byte(nil); last == nil; {

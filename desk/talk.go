@@ -72,6 +72,9 @@ func (a AskBack) do(d *draft) error {
 
 func (a AnswerBack) do(d *draft) error {
 	i := a.Question - 1
+	if i == -1 {
+		return d.refuse(ErrNoQuestion, "say which one is answered, counted from 1")
+	}
 	if i < 0 || i >= len(d.r.Questions) || d.r.Questions[i].Answer != nil {
 		return d.refuse(ErrNoQuestion, fmt.Sprintf("question %d", a.Question))
 	}

@@ -1,11 +1,15 @@
 package executor_test
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // The story: bob said yes and left, so eve's yes was not enough; he came back, and eve said hers once more. That ended it, and the log did not say so: a
@@ -35,4 +39,35 @@ func TestI12_AWordSaidAgainThatSettlesHasALine(t *testing.T) {
 		}
 		agree(t, e)
 	})
+}
+
+// The same word under a second resume id is taken, and binds that id as well.
+func TestI3_AnIDOfAWordThatWasSaidBeforeIsBoundToo(t *testing.T) {
+	d := new(dropper)
+	e := office(t, memory.NewRuns(nil), d, nil)
+	startAs(t, e, "req")
+	for _, id := range []string{"r1", "r2"} {
+		if _, err := says(t, e, "bob", id, yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := says(t, e, "bob", "r2", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrReused) {
+		t.Errorf("I3: r2 was an accepted yes, and is a no now: %v", err)
+	}
+}
+
+// A word that counted for a run is not answered, when it is repeated, with the state of another run.
+func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
+	d := new(dropper)
+	e := office(t, memory.NewRuns(nil), d, nil)
+	asked := startAs(t, e, "req")
+	vote := word("bob", "drop-1", "r1", asked.Interrupts[0].ID, yes)
+	mustRun(t, e, vote)
+	other := dropAs("req", "drop-1")
+	other.Input, other.Supersede = json.RawMessage(`{"table":"others"}`), true
+	waits(t, mustRun(t, e, other))
+	outcome, err := e.Run(t.Context(), vote)
+	if waiting, ok := outcome.(fermata.NeedsInput); ok && waiting.Run != asked.Run {
+		t.Errorf("bob's word on %s is answered with run %s, which asks %s (%v)", asked.Run, waiting.Run, waiting.Interrupts[0].Data, err)
+	}
 }

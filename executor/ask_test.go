@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -182,5 +183,136 @@ func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
 	seen.ResumeID = "of bob, who looked again"
 	if done := completed(t, mustRun(t, e, seen)); string(done.Output) != `{"left":"bob","right":"ann"}` && string(done.Output) != `{"left":"ann","right":"bob"}` {
 		t.Errorf("it came to %s", done.Output)
+	}
+}
+
+// A gate is a decision: a second click on the first must not pass the second, which nobody saw; nor can anybody sign with another's name.
+func TestI5_AClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
+	var signed []string
+	p := single(t, "gates", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		signed = nil
+		for _, name := range []string{"draft", "publish"} {
+			said, err := gate.Kind.Ask(fermata.AppendAddressSegment(ctx, "gate", name), gate.Question{Gate: name})
+			if err != nil {
+				return o, err
+			}
+			signed = append(signed, said.ApprovedBy)
+		}
+		return o, nil
+	})
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID // ann and bob look at the draft
+	click := func(who string) (fermata.Outcome, error) {
+		return e.Run(t.Context(), executor.Request{
+			Account: "acme", StateKey: "g", ResumeID: "of " + who, Actor: who, Value: json.RawMessage(`{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`),
+		})
+	}
+	if _, err := click("carl"); err == nil {
+		t.Error("a click that does not say on what is taken")
+	}
+	looked := word("ann", "g", "of ann", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`)
+	waits(t, mustRun(t, e, looked))
+	if outcome, err := e.Run(t.Context(), word("bob", "g", "of bob", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z"}`)); err == nil {
+		t.Errorf("bob has published what nobody looked at: %T", outcome)
+	}
+	for _, who := range signed {
+		if who == "the boss" {
+			t.Errorf("ann signs as %s", who)
+		}
+	}
+}
+
+// An id that was answered before the last rest can be asked again, and answered.
+func TestAsk_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		p := asking([]string{"a"}, []string{"b"}, []string{"a"}, nil)
+		e := executorOf(t, s, p, nil)
+		e.Start()
+		waits(t, mustRun(t, e, scriptedStart()))
+		waits(t, mustRun(t, e, answerTo("a", "r1")))
+		open := waits(t, mustRun(t, e, answerTo("b", "r2"))).Interrupts[0].ID
+		if _, err := e.Run(t.Context(), answerTo(open, "r3")); err != nil {
+			t.Errorf("the run waits for %s, which nobody can answer: %v", open, err)
+		}
+	})
+}
+
+// What is asked again under an old id may be another action: people see the one that they approve.
+func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		round := 0
+		approval := func(args string) provider.Question {
+			digest, _ := fermata.ApprovalRequest{Action: "drop"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(args)})
+			data, _ := json.Marshal(fermata.ApprovalRequest{Action: "drop", Args: json.RawMessage(args), Digest: digest})
+			return provider.Question{ID: "a", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: data}}
+		}
+		other := func(id string) provider.Question {
+			return provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}
+		}
+		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+			var result provider.Result
+			for _, a := range e.Answers {
+				result.Applied = append(result.Applied, a.Interrupt)
+			}
+			round++
+			switch round {
+			case 1:
+				result.Rest = provider.Waiting{Questions: []provider.Question{approval(`"harmless"`), other("b")}}
+			case 2:
+				result.Rest = provider.Waiting{Questions: []provider.Question{other("c")}}
+			case 3:
+				result.Rest = provider.Waiting{Questions: []provider.Question{approval(`"everything"`)}}
+			default:
+				result.Rest = provider.Completed{Content: "done"}
+			}
+			return result, nil
+		}}
+		e := executorOf(t, s, p, nil)
+		waits(t, mustRun(t, e, scriptedStart()))
+		waits(t, mustRun(t, e, answerTo("b", "r1")))
+		waits(t, mustRun(t, e, answerTo("c", "r2")))
+		question, err := e.Question(t.Context(), "acme", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown fermata.ApprovalRequest
+		if err := json.Unmarshal(question.Data, &shown); err != nil {
+			t.Fatal(err)
+		}
+		request := word("ann", "x-1", "r3", "a", yes)
+		if _, err := e.Run(t.Context(), request); err != nil {
+			t.Logf("it cannot be approved at all: %v", err)
+		}
+		for _, i := range known(t, s, "x-1").Interrupts {
+			if i.ID == "a" && i.Final != "" && i.Final != shown.Digest {
+				t.Errorf("I6: the inbox shows %s (%s), and what is approved is %s", shown.Args, shown.Digest, i.Final)
+			}
+		}
+	})
+}
+
+func TestI6_TheInboxShowsWhatTheRunAsksNow(t *testing.T) {
+	s := memory.NewRuns(nil)
+	round := 0
+	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		round++
+		var r provider.Result
+		for _, a := range e.Answers {
+			r.Applied = append(r.Applied, a.Interrupt)
+		}
+		data := json.RawMessage(`"harmless"`)
+		qs := []provider.Question{{ID: "b", Envelope: fermata.Envelope{Kind: "k", Data: data}}}
+		if round == 2 {
+			data, qs = json.RawMessage(`"everything"`), nil
+		}
+		r.Rest = provider.Waiting{Questions: append(qs, provider.Question{ID: "a", Envelope: fermata.Envelope{Kind: "k", Data: data}})}
+		return r, nil
+	}}
+	e := executorOf(t, s, p, nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	out := waits(t, mustRun(t, e, answerTo("b", "r")))
+	q, _ := e.Question(t.Context(), "acme", out.Interrupts[0].ID)
+	if string(q.Data) != string(out.Interrupts[0].Data) {
+		t.Errorf("the run's outcome shows %s, the inbox %s", out.Interrupts[0].Data, q.Data)
 	}
 }

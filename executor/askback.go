@@ -128,8 +128,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 		if back.Result = failedToTell; back.Tries < back.most() && !errors.Is(err, provider.ErrGiveUp) {
 			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
-		// The error may hold data of the run, so it is not logged.
-		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero())
+		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero(), "why", className(err))
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -99,6 +100,23 @@ func TestSigning_SignsWhatWasAdded(t *testing.T) {
 		report, err := audit.Verify(t.Context(), audit.Over(s), "acme", audit.Against{Trust: trust, Kept: kept}, t.Output())
 		if err != nil || report.Signed != signed[1].Size || report.Checkpoints != 4 {
 			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
+// What the server has signed and kept outside it also checks, before and after a change of the signing key. The public key stands in the folder and comes
+// with the signing key, and a key that was there twice was taken for a forged one: with a folder every check was an alarm, and no books were compared.
+func TestChecking_ALogThatWasKeptOutsideIsSound(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		outside := folder(t)
+		for n := range 2 {
+			e := keeper(t, s, executor.Audit{Key: audit.NewKey(), Folder: outside, CheckEvery: time.Hour}, t.Output())
+			began(t, e, fmt.Sprint("drop-", n), "inproc:drop", `{"table":"users"}`)
+			for _, chore := range []string{executor.CheckChore, executor.SignChore, executor.CheckChore} {
+				if pass := turn(t, e, chore); pass.Accounts != 1 || pass.Failed+pass.Unsound != 0 {
+					t.Errorf("key %d, %s: %+v", n+1, chore, pass)
+				}
+			}
 		}
 	})
 }
@@ -269,6 +287,26 @@ func TestChores_AreGivenBackAtTheEnd(t *testing.T) {
 		paper, err = s.Paper(t.Context(), "", executor.ChorePaper, executor.CheckChore)
 		if err != nil || paper.Next.After(time.Now()) {
 			t.Errorf("due only at %v, %v", paper.Next, err)
+		}
+	})
+}
+
+// A chore that was done while the clock was wrong would be due again when the clock has come there once more: in years, perhaps, and until then
+// nothing would be signed, and nobody would notice.
+func TestI12_AClockThatWasWrongDoesNotEndTheChores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &passes{Store: memory.NewRuns(nil)}
+		err := s.Amend(t.Context(), "", store.Beside{Papers: []store.PaperChange{{
+			Kind: executor.ChorePaper, ID: executor.CheckChore, Facts: []byte(`{}`), Next: time.Now().AddDate(10, 0, 0),
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeper(t, s, executor.Audit{CheckEvery: time.Hour}, t.Output()).Start()
+		time.Sleep(3*time.Hour + time.Minute)
+		synctest.Wait()
+		if got := s.begun.Load(); got < 3 || got > 4 {
+			t.Errorf("in three hours there were %d passes", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -94,15 +95,71 @@ func (e *Executor) takesTheAnswers(ctx context.Context, run store.Run) error {
 	}
 	for _, i := range asked {
 		kind, known := fermata.LookupKind(i.Kind)
-		if i.State == store.Pending && known && len(i.Schema) > 0 && !sameJSON(i.Schema, kind.AnswerSchema()) {
+		if i.State == store.Pending && known && len(i.Schema) > 0 && !takesAsWell(kind.AnswerSchema(), i.Schema) {
 			return fmt.Errorf("%w: %s asks a question of the kind %q", ErrOtherAnswers, i.Address, i.Kind)
 		}
 	}
 	return nil
 }
 
-// sameJSON reports whether two texts say the same, however they are written.
-func sameJSON(a, b []byte) bool {
+// takesAsWell reports whether every answer of the form that a schema was also has the form that it is, however both are written. It knows of fields that were added and may
+// be left out, of fields that have become such, and of more choices; whatever else differs is another form.
+func takesAsWell(is, was []byte) bool {
 	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+	return json.Unmarshal(is, &x) == nil && json.Unmarshal(was, &y) == nil && takes(x, y)
+}
+
+func takes(is, was any) bool {
+	now, ok := is.(map[string]any)
+	before, wasOne := was.(map[string]any)
+	if !ok || !wasOne {
+		return reflect.DeepEqual(is, was)
+	}
+	words := maps.Clone(before)
+	maps.Copy(words, now)
+	for word := range words {
+		var same bool
+		switch word {
+		case "title", "description":
+			same = true
+		case "items":
+			same = takes(now[word], before[word])
+		case "properties":
+			same = takesFields(now[word], before[word], before["additionalProperties"] == false)
+		case "required":
+			same = hasAll(now[word], before[word])
+		case "enum":
+			same = hasAll(before[word], now[word]) && before[word] != nil
+		default:
+			same = reflect.DeepEqual(now[word], before[word])
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// takesFields compares the fields of objects. One that is new says nothing to older answers if those could have no others.
+func takesFields(is, was any, closed bool) bool {
+	now, _ := is.(map[string]any)
+	before, _ := was.(map[string]any)
+	for name, old := range before {
+		if field, there := now[name]; !there || !takes(field, old) {
+			return false
+		}
+	}
+	return closed || len(now) == len(before)
+}
+
+// hasAll reports whether all of the one list is in the other.
+func hasAll(few, all any) bool {
+	some, _ := few.([]any)
+	many, _ := all.([]any)
+	for _, one := range some {
+		if !slices.ContainsFunc(many, func(other any) bool { return reflect.DeepEqual(one, other) }) {
+			return false
+		}
+	}
+	return true
 }

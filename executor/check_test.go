@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
@@ -84,7 +84,7 @@ func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
 	}
 	mustRun(t, old, executor.Request{Account: "acme", StateKey: "chat", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"post it"}`)})
 	mustRun(t, old, executor.Request{Account: "acme", StateKey: "over", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
-	if err := old.Cancel(t.Context(), "acme", "over", desk.From{Actor: desk.Person("ann", "")}); err != nil {
+	if err := old.Cancel(t.Context(), "acme", "over", by("ann")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -108,12 +108,15 @@ func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
 }
 
 // sealedOtherwise is a store in which the open questions were asked by another program, whose answers had another form.
-type sealedOtherwise struct{ store.Store }
+type sealedOtherwise struct {
+	store.Store
+	form string
+}
 
 func (s sealedOtherwise) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
 	asked, err := s.Store.Interrupts(ctx, account, run)
 	for n := range asked {
-		asked[n].Schema = []byte(`{"type":"integer"}`)
+		asked[n].Schema = []byte(s.form)
 	}
 	return asked, err
 }
@@ -126,8 +129,45 @@ func TestCheck_SeesThatAnswersHaveAnotherForm(t *testing.T) {
 	if _, why := unresumable(t, e); len(why) != 0 {
 		t.Errorf("the same program: %v", why)
 	}
-	other := executorOf(t, sealedOtherwise{s}, build(t, "sign"), nil)
+	other := executorOf(t, sealedOtherwise{s, `{"type":"integer"}`}, build(t, "sign"), nil)
 	if _, why := unresumable(t, other); !errors.Is(why["acme/letter"], executor.ErrOtherAnswers) {
 		t.Errorf("%v", why)
+	}
+}
+
+// An answer that the older program would have taken is taken by this one as well if fields were only added that may be left out. It was called another form: with
+// the codes of a rejection all open approvals, which could go on.
+func TestCheck_AFormThatOnlyTakesMoreIsNoOtherForm(t *testing.T) {
+	s := memory.NewRuns(nil)
+	d := new(dropper)
+	startDrop(t, d.executor(t, s, nil))
+	const (
+		verb    = `"verb":{"type":"string","enum":["approve","reject","expire"]}`
+		rest    = `"args":true,"reason":{"type":"string"},"by":{"type":"string"},"at":{"type":"string"}`
+		strict  = `"additionalProperties":false`
+		written = `{"type":"object","properties":{%s},"required":["verb"],%s}`
+	)
+	for name, c := range map[string]struct {
+		form  string
+		other bool
+	}{
+		"a field was added":             {fmt.Sprintf(written, verb+","+rest, strict), false},
+		"a choice was added":            {fmt.Sprintf(written, `"verb":{"type":"string","enum":["reject"]},`+rest, strict), false},
+		"a field need not be there":     {fmt.Sprintf(`{"type":"object","properties":{%s},"required":["verb","reason"],%s}`, verb+","+rest, strict), false},
+		"it is described otherwise":     {fmt.Sprintf(written, verb+`,"reason":{"type":"string","description":"why not"}`, strict), false},
+		"a field is gone":               {fmt.Sprintf(written, verb+`,"retry":{"type":"boolean"},`+rest, strict), true},
+		"a choice is gone":              {fmt.Sprintf(written, `"verb":{"type":"string","enum":["approve","later"]},`+rest, strict), true},
+		"a field has to be there":       {fmt.Sprintf(`{"type":"object","properties":{%s},%s}`, verb+","+rest, strict), true},
+		"a field has another type":      {fmt.Sprintf(written, verb+`,"reason":{"type":"integer"}`, strict), true},
+		"the new field was anything":    {fmt.Sprintf(written, verb+","+rest, `"additionalProperties":true`), true},
+		"any choice was good":           {fmt.Sprintf(written, `"verb":{"type":"string"},`+rest, strict), true},
+		"it was something else, a text": {`{"type":"string"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, why := unresumable(t, d.executor(t, sealedOtherwise{s, c.form}, nil))
+			if got := errors.Is(why["acme/drop-1"], executor.ErrOtherAnswers); got != c.other {
+				t.Errorf("another form: %v, %v", got, why)
+			}
+		})
 	}
 }

@@ -14,14 +14,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/store"
 )
-
-// rules are a policy that is always the same.
-type rules struct{ *policy.Set }
-
-func (r rules) Current() *policy.Set { return r.Set }
 
 const twoPeople = `
 default: allow
@@ -44,12 +38,8 @@ rules:
 // office is an executor whose drops need a dba and an owner.
 func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
-	set, err := policy.Load("policy.yaml", []byte(twoPeople), policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return d.executor(t, s, func(c *executor.Config) {
-		c.Desk.Rules = rules{set}
+		c.Desk.Rules = loadRules(t, twoPeople)
 		c.Desk.Directory = desk.Members{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
 		if change != nil {
 			change(c)
@@ -57,11 +47,14 @@ func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Confi
 	})
 }
 
+// dropAs is a start that wants to drop the users, on behalf of somebody.
+func dropAs(who, key string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who}
+}
+
 func startAs(t *testing.T, e *executor.Executor, who string) fermata.NeedsInput {
 	t.Helper()
-	return waits(t, mustRun(t, e, executor.Request{
-		Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who,
-	}))
+	return waits(t, mustRun(t, e, dropAs(who, "drop-1")))
 }
 
 // says is somebody's word on the open question.
@@ -207,11 +200,7 @@ func TestDesk_PoliciesAllowAndDeny(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
-			set, err := policy.Load("p", []byte("default: deny\nrules:\n- {id: old, when: 'args.startsWith(\"old_\")', then: allow}\n"), policy.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Desk.Rules = rules{set}
+			c.Desk.Rules = loadRules(t, "default: deny\nrules:\n- {id: old, when: 'args.startsWith(\"old_\")', then: allow}\n")
 		})
 		completed(t, began(t, e, "old", "inproc:drop", `{"table":"old_users"}`))
 		if outcome, ok := began(t, e, "new", "inproc:drop", `{"table":"users"}`).(fermata.Failed); !ok {
@@ -227,32 +216,26 @@ func TestDesk_ActsThatDecideNothing(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
-		from := func(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO), Via: "test"} }
-		for _, act := range []desk.Act{
-			desk.View{From: from("bob")}, desk.Claim{From: from("bob")}, desk.Comment{From: from("eve"), Text: "why now?"},
-			desk.AskBack{From: from("bob"), Question: "is there a backup?"},
-		} {
-			if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
-				t.Fatalf("%T: %v", act, err)
-			}
-		}
+		acts(t, e, id,
+			desk.View{From: by("bob")}, desk.Claim{From: by("bob")}, desk.Comment{From: by("eve"), Text: "why now?"},
+			desk.AskBack{From: by("bob"), Question: "is there a backup?"})
 		doc, err := e.Request(t.Context(), "acme", id)
 		if err != nil || doc.Claim == nil || doc.Claim.By != "bob" || len(doc.Comments) != 1 || len(doc.Questions) != 1 || doc.State != desk.Open {
 			t.Fatalf("%+v, %v", doc, err)
 		}
-		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: from("mallory")}); !errors.Is(err, desk.ErrNotMember) {
+		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
 			t.Errorf("a stranger claims it: %v", err)
 		}
-		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: from("bob")}); !errors.Is(err, executor.ErrDecides) {
+		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: by("bob")}); !errors.Is(err, executor.ErrDecides) {
 			t.Errorf("a decision without a resume id: %v", err)
 		}
-		if _, err := e.Act(t.Context(), "other", id, desk.View{From: from("bob")}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := e.Act(t.Context(), "other", id, desk.View{From: by("bob")}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("I8: from another account: %v", err)
 		}
-		if err := e.Cancel(t.Context(), "acme", "drop-1", desk.From{Actor: desk.Person("req", "")}); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "drop-1", by("req")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: from("bob"), Text: "?"}); !errors.Is(err, desk.ErrWithdrawn) {
+		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: by("bob"), Text: "?"}); !errors.Is(err, desk.ErrWithdrawn) {
 			t.Errorf("after the run was ended: %v", err)
 		}
 	})
@@ -299,9 +282,7 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 			}
 			return false
 		}
-		for !has("page ") {
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, func() bool { return has("page ") })
 		for _, who := range []string{"bob", "eve"} {
 			if _, err := says(t, a, who, "by "+who, yes); err != nil {
 				t.Fatal(err)
@@ -333,9 +314,7 @@ func TestI11_WhatNobodyDecidesExpiresWithItsRequest(t *testing.T) {
 			}
 			return doc
 		}
-		for view().State == desk.Open {
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, func() bool { return view().State != desk.Open })
 		if doc := view(); doc.State != desk.Expired || doc.Final.Outcome != desk.Lapsed {
 			t.Errorf("%+v", doc)
 		}

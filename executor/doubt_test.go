@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
@@ -156,12 +155,8 @@ rules:
   then: ask
   ask: {groups: [{from: [anyone]}], separation_of_duties: [author], deadline: 1h}
 `
-	set, err := policy.Load("policy.yaml", []byte(rule), policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	onStores(t, func(t *testing.T, s store.Store) {
-		e := executorOf(t, s, planning(t), func(c *executor.Config) { c.Desk.Rules = rules{set} })
+		e := executorOf(t, s, planning(t), func(c *executor.Config) { c.Desk.Rules = loadRules(t, rule) })
 		asked := waits(t, mustRun(t, e, executor.Request{
 			Account: "acme", StateKey: "drop-1", Graph: "inproc:plan", Input: json.RawMessage(`{"table":""}`), Actor: "req",
 		}))

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -150,6 +152,21 @@ func newest(t *testing.T, s store.Store) store.Run {
 	}
 	return run
 }
+
+// soonStart waits for no second execution.
+func soonStart() executor.Request {
+	request := scriptedStart()
+	request.Wait = time.Minute
+	return request
+}
+
+const allowsTea = `
+default: deny
+rules:
+- id: tea
+  when: req.tool == "tea"
+  then: allow
+`
 
 // Steps that follow each other quickly are saved together, with the rest of the run; and the run sees them as saved meanwhile.
 func TestDraft_QuickStepsAreOneTransaction(t *testing.T) {
@@ -374,35 +391,104 @@ func TestDraft_WhatWasNeverWrittenIsNotDeleted(t *testing.T) {
 	})
 }
 
-// hangsUp is a store to which a caller is gone as soon as it is asked to decide.
-type hangsUp struct {
-	store.Store
-	gone context.CancelFunc
-}
-
-func (h hangsUp) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
-	h.gone()
-	if err := ctx.Err(); err != nil {
-		return store.Receipt{}, err
+// What the rules said of an action is charged and told at once. If the model's word that led to it could be lost after that, the run would come
+// to another action, be charged for it as well, and the log tell of one that never was.
+func TestDraft_I9_WhatLedToARulingIsSavedBefore(t *testing.T) {
+	for _, action := range []string{"tea", "coffee"} {
+		t.Run(action, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &intruder{Store: memory.NewRuns(nil)}
+				told := 0
+				s.amend = func() {
+					if steps := stepsOf(t, s, newest(t, s)); !slices.Equal(steps, []string{"the model says"}) {
+						t.Errorf("it is told while %q is saved", steps)
+					}
+					told++
+				}
+				p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+					if err := savesSteps(t, e, "the model says"); err != nil {
+						return done, err
+					}
+					_, err := e.Policy.Decide(t.Context(), fermata.ActionRequest{Run: e.Run.ID, Action: action, Args: json.RawMessage(`{}`), Digest: "d"})
+					return done, err
+				}}
+				completed(t, mustRun(t, executorOf(t, s, p, func(c *executor.Config) {
+					c.SaveDelay, c.Desk.Rules = time.Hour, loadRules(t, allowsTea)
+				}), soonStart()))
+				if told != 1 {
+					t.Errorf("it is told %d times", told)
+				}
+			})
+		})
 	}
-	return h.Store.Decide(ctx, d)
 }
 
-// A decision that is under way does not end with whoever made it: the run that it takes would be nobody's until its lease is over.
-func TestDraft_I17_WhoHangsUpLeavesNoRunBehind(t *testing.T) {
+// A node that outlives its execution cannot begin an effect on top of a state that is not saved yet, and may never be.
+func TestDraft_I4_NothingBeginsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, d := memory.NewRuns(nil), new(dropper)
-		ctx, gone := context.WithCancel(t.Context())
-		e := d.executor(t, hangsUp{runs, gone}, func(c *executor.Config) { c.Lease = time.Hour })
-		startDrop(t, e)
-		_, err := e.Run(ctx, addressed(t, e, decision("1", "approve")))
-		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, executor.ErrPending) {
-			t.Error(err)
+		s := &intruder{Store: memory.NewRuns(nil)}
+		var late *provider.Execution
+		tried := false
+		s.rest = func() {
+			if late == nil || tried {
+				return
+			}
+			tried = true
+			_, begun, err := late.Owner.Ledger().Begin(t.Context(), fermata.Intent{
+				Interrupt: "a", Try: 1, Digest: "d", Key: "k", Allowed: &fermata.Allowed{Address: "x", By: "policy", Request: fermata.ApprovalRequest{Action: "tea", Digest: "d"}},
+			})
+			if begun || !errors.Is(err, store.ErrFenced) {
+				t.Errorf("an effect has begun: %v, %v", begun, err)
+			}
+			if err := late.Run.State.Delete(t.Context(), store.Key{Account: "acme", Run: late.Run.ID}); !errors.Is(err, store.ErrFenced) {
+				t.Errorf("the state is deleted: %v", err)
+			}
 		}
-		synctest.Wait()
-		run, err := runs.Get(t.Context(), "acme", "drop-1")
-		if err != nil || run.Status != store.Completed || d.dropped.Load() != 1 {
-			t.Errorf("it is %s, dropped %d times, %v", run.Status, d.dropped.Load(), err)
+		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+			late = &e
+			return done, savesSteps(t, e, "a")
+		}}
+		completed(t, mustRun(t, executorOf(t, s, p, func(c *executor.Config) { c.SaveDelay = time.Hour }), soonStart()))
+		if !tried {
+			t.Error("nobody tried")
 		}
+	})
+}
+
+// One node that runs out of time while its effect begins does not take along what the others have done.
+func TestDraft_I14_AnImpatientNodeBreaksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &intruder{Store: memory.NewRuns(nil), save: slowly}
+		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+			if err := savesSteps(t, e, "a"); err != nil {
+				return done, err
+			}
+			impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = e.Owner.SetRef(impatient, "ref")
+			return done, savesSteps(t, e, "b")
+		}}
+		completed(t, mustRun(t, executorOf(t, s, p, func(c *executor.Config) { c.SaveDelay = time.Hour }), soonStart()))
+		if steps := stepsOf(t, s, newest(t, s)); p.executed.Load() != 1 || !slices.Equal(steps, []string{"a", "b"}) {
+			t.Errorf("after %d executions %q is saved", p.executed.Load(), steps)
+		}
+	})
+}
+
+// What is kept back is bounded: thousands of saves, or a large state, must not become one transaction that no store takes.
+func TestDraft_I15_MuchIsNotKeptBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &written{Store: memory.NewRuns(nil)}
+		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+			for n := range int64(16) {
+				delta := store.Delta{Put: []store.Part{{Name: "large", Data: make([]byte, 300<<10)}}}
+				if _, err := e.Run.State.Save(t.Context(), store.Key{Account: "acme", Run: e.Run.ID}, n, delta); err != nil {
+					return done, err
+				}
+			}
+			return done, nil
+		}}
+		completed(t, mustRun(t, executorOf(t, w, p, func(c *executor.Config) { c.SaveDelay = time.Hour }), soonStart()))
+		wantCalls(t, w, "save", "save", "save", "save", "rest")
 	})
 }

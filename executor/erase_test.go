@@ -1,16 +1,19 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -18,10 +21,7 @@ import (
 func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
-		e := executorOf(t, s, payer(t, &paid, "pay"), func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
-			c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-		})
+		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
 		pays := func(account string) {
 			t.Helper()
 			asked := waits(t, mustRun(t, e, executor.Request{Account: account, StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
@@ -71,25 +71,80 @@ func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 	})
 }
 
-// A task can be given up where it wants to do something, by who asks for it and by who would decide it.
-func TestEscape_OfAnActionEndsTheRunAndDoesNothing(t *testing.T) {
+// The newest run could not be deleted, because its provider is gone, and everything else of the account stayed with it.
+func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		d := new(dropper)
-		e := office(t, s, d, nil)
-		id := startAs(t, e, "req").Interrupts[0].ID
-		from := func(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO)} }
-		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: from("mallory")}); !errors.Is(err, desk.ErrNotMember) {
-			t.Errorf("a stranger gives it up: %v", err)
+		e := executorOf(t, s, spy(t), nil)
+		for i := range 3 {
+			startSpy(t, e, fmt.Sprint("spy-", i))
 		}
-		if err := e.Escape(t.Context(), "acme", id, desk.Escape{From: from("bob"), Reason: "never mind"}); err != nil {
-			t.Fatal(err)
+		gone := executorOf(t, s, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
+		completed(t, mustRun(t, gone, scriptedStart()))
+		if n, err := e.Erase(t.Context(), "acme"); n != 3 || !errors.Is(err, executor.ErrUnknownGraph) {
+			t.Errorf("%d erased, %v", n, err)
 		}
-		run, err := s.Get(t.Context(), "acme", "drop-1")
-		if err != nil || run.Status != store.Cancelled || d.dropped.Load() != 0 {
-			t.Errorf("it is %s, %v, dropped %d times", run.Status, err, d.dropped.Load())
+		if left, err := s.List(t.Context(), "acme", store.Filter{}); err != nil || len(left) != 1 || left[0].StateKey != "x-1" {
+			t.Errorf("left are %+v, %v", left, err)
 		}
-		if _, err := says(t, e, "eve", "late", yes); err == nil {
-			t.Error("somebody approves what was given up")
+		if n, err := gone.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Errorf("where the provider is: %d, %v", n, err)
+		}
+	})
+}
+
+// hesitant is a store in which a run is forgotten at the very moment when somebody wants to write something of it.
+type hesitant struct {
+	store.Store
+	once  sync.Once
+	erase func()
+}
+
+func (h *hesitant) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if len(beside.NewRuns()) > 0 {
+		h.once.Do(h.erase)
+	}
+	return h.Store.Amend(ctx, account, beside)
+}
+
+func (h *hesitant) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	h.once.Do(h.erase)
+	return h.Store.Decide(ctx, d)
+}
+
+// Whoever looked at a run before it was forgotten, and wrote after it, left papers and resume ids that nobody would ever have deleted: of every account that
+// was erased while people were at work.
+func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		for name, says := range map[string]func(e *executor.Executor, id string) error{
+			"a decision": func(e *executor.Executor, id string) error {
+				_, err := e.Run(t.Context(), word("ann", "drop-1", "r1", id, yes))
+				return err
+			},
+			"a word on what is over": func(e *executor.Executor, _ string) error {
+				_, err := e.Run(t.Context(), word("ann", "drop-1", "r2", "int_unknown", yes))
+				return err
+			},
+		} {
+			late := &hesitant{Store: s}
+			d := new(dropper)
+			e := d.executor(t, late, nil)
+			id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+			late.erase = func() {
+				if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+					t.Error(n, err)
+				}
+			}
+			if err := says(e, id); err == nil || d.dropped.Load() != 0 {
+				t.Errorf("%s: %v, dropped %d times", name, err, d.dropped.Load())
+			}
+			for _, kind := range []store.PaperKind{"run", "vote", "notice", "resume", "back", store.RequestPaper} {
+				if left := papersOf(t, s, "acme", kind); len(left) != 0 {
+					t.Errorf("%s: %d papers of the kind %s are left", name, len(left), kind)
+				}
+			}
+			if size, err := s.Size(t.Context()); err != nil || size.Rows["resumes"] != 0 {
+				t.Errorf("%s: %d resumes are left, %v", name, size.Rows["resumes"], err)
+			}
 		}
 	})
 }

@@ -66,7 +66,7 @@ type Answered struct {
 	Kind       string          `json:"kind"`
 	Expired    bool            `json:"expired,omitempty"`
 	Withdrawn  bool            `json:"withdrawn,omitempty"`
-	Unreadable bool            `json:"unreadable,omitempty" doc:"There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is."`
+	Unreadable bool            `json:"unreadable,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"`
 	By         string          `json:"by,omitempty"`
 	At         time.Time       `json:"at"`

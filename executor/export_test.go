@@ -40,3 +40,9 @@ func (e *Executor) Hurry(name string) error {
 	}
 	return e.store.Amend(e.life, "", store.Beside{Papers: []store.PaperChange{{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: paper.Facts, Next: now}}})
 }
+
+// AtHand reports whether the dossier of a run is in memory, for tests.
+func (e *Executor) AtHand(account, run string) bool {
+	_, ok := e.dossiers.get(store.Key{Account: account, Run: run})
+	return ok
+}

@@ -49,7 +49,7 @@ func requestFacts(run store.Run, doc desk.Request) analytics.RequestFacts {
 func voteFacts(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteFacts {
 	r := requestFacts(run, doc)
 	f := analytics.VoteFacts{
-		Request: doc.ID, Actor: vote.By, Words: r.Words, Verb: string(vote.Verb), Kind: r.Kind, Action: r.Action, Rule: r.Rule, Via: vote.Via, Auth: string(vote.Auth), At: millis(vote.At), Created: r.Created,
+		Request: doc.ID, Actor: vote.By, Words: r.Words, Verb: string(judged(doc, vote)), Kind: r.Kind, Action: r.Action, Rule: r.Rule, Via: vote.Via, Auth: string(vote.Auth), At: millis(vote.At), Created: r.Created,
 	}
 	for _, view := range doc.Views {
 		if view.By == vote.By {
@@ -63,6 +63,20 @@ func voteFacts(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteFa
 		f.Edits = 1
 	}
 	return f
+}
+
+// judged is the verb of a vote. At a gate people say yes or no, though what the run gets is an answer.
+func judged(doc desk.Request, vote desk.Vote) desk.Verb {
+	var signal struct {
+		Approved *bool `json:"approved"`
+	}
+	switch {
+	case doc.Asked.Kind != gateKind || json.Unmarshal(vote.Value, &signal) != nil || signal.Approved == nil:
+		return vote.Verb
+	case *signal.Approved:
+		return desk.VerbApprove
+	}
+	return desk.VerbReject
 }
 
 // Analytics answers what came of the requests of an account. It reads all of them, page by page, and keeps what is counted of them.

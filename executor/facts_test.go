@@ -9,6 +9,8 @@ import (
 
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/gate"
+	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -57,5 +59,23 @@ func TestAnalytics_ReadsPageByPage(t *testing.T) {
 	}
 	if s.most > 250 {
 		t.Errorf("%d papers at once", s.most)
+	}
+}
+
+// At a gate people say yes or no, though it is an answer to the run: whoever refuses says no in the figures. It was a yes.
+func TestAnalytics_ANoAtAGateIsANo(t *testing.T) {
+	p := single(t, "gates", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		_, err := gate.Kind.Ask(ctx, gate.Question{Gate: "draft"})
+		return o, err
+	})
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	for n, approved := range []bool{false, true, false, false} {
+		key := fmt.Sprint("g-", n)
+		id := waits(t, began(t, e, key, "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID
+		mustRun(t, e, word("ann", key, key, id, fmt.Sprintf(`{"approved":%v,"approvedAt":"2026-01-01T00:00:00Z"}`, approved)))
+	}
+	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
+	if err != nil || report.All.Answered != 4 || len(report.People) != 1 || report.People[0].Words != 4 || report.People[0].Yes != 25 {
+		t.Errorf("%+v, %+v, %v", report.All, report.People, err)
 	}
 }

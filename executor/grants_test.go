@@ -1,32 +1,42 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
+
+// oneDBA is enough for a drop, and may have it remembered for an hour.
+const oneDBA = `
+default: allow
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
+`
 
 // A yes can be remembered within bounds: then nobody is asked again for the same, and for nothing else.
 func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		d := new(dropper)
-		text := strings.Replace(strings.Replace(twoPeople, "deadline: 1h", "deadline: 1h\n    remember_max: 1h", 1), `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, `[{from: ["group:dba"]}]`, 1)
-		set, err := policy.Load("policy.yaml", []byte(text), policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := office(t, s, d, func(c *executor.Config) { c.Desk.Rules = set })
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, oneDBA) })
 		drop := func(key, table string) fermata.Outcome {
-			return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Actor: "req"})
+			request := dropAs("req", key)
+			request.Input = json.RawMessage(`{"table":"` + table + `"}`)
+			return mustRun(t, e, request)
 		}
 		asked := waits(t, drop("drop-1", "users")).Interrupts[0].ID
 		terms := executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 2}
@@ -75,45 +85,109 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 	})
 }
 
-// Limits hold also for actions that come at the same time.
-func TestRules_LimitsCountWhatWentAhead(t *testing.T) {
+// ahead is a store whose clock can be moved.
+type ahead struct {
+	store.Store
+	by *atomic.Int64
+}
+
+func (a ahead) Now(ctx context.Context) (time.Time, error) {
+	now, err := a.Store.Now(ctx)
+	return now.Add(time.Duration(a.by.Load())), err
+}
+
+// The rules let a yes be remembered for an hour. Whoever gave one could have it remembered anew when the hour was over, again and again, and be asked
+// never more: each grant counted its hour from when it was made, and not from the yes.
+func TestGrants_AYesIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		d := new(dropper)
-		set, err := policy.Load("policy.yaml", []byte(`
-default: allow
-rules:
-- id: three
-  when: req.tool == "drop-table"
-  limit: {max: 3, window: 1h, by: [requester]}
-  then: ask
-  ask: {groups: [{from: ["group:dba"]}], deadline: 1h}
-`), policy.Options{})
-		if err != nil {
+		clock := ahead{s, new(atomic.Int64)}
+		e := office(t, clock, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, oneDBA) })
+		asked := startAs(t, e, "req").Interrupts[0].ID
+		if _, err := says(t, e, "bob", "1", yes); err != nil {
 			t.Fatal(err)
 		}
-		e := office(t, s, d, func(c *executor.Config) { c.Desk.Rules = set })
-		outcomes := make(chan fermata.Outcome, 8)
-		for n := range cap(outcomes) {
-			go func() {
-				outcome, err := e.Run(t.Context(), executor.Request{
-					Account: "acme", StateKey: fmt.Sprint("drop-", n), Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req",
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				outcomes <- outcome
-			}()
+		terms := executor.Remember{By: "bob", TTL: 24 * time.Hour, MaxUses: 100}
+		clock.by.Store(int64(40 * time.Minute))
+		now, _ := clock.Now(t.Context())
+		late, err := e.Remember(t.Context(), "acme", asked, terms)
+		if err != nil || late.NotAfter.After(now.Add(20*time.Minute)) {
+			t.Errorf("40 minutes after the yes: until %v, %v", late.NotAfter.Sub(now), err)
 		}
-		done := 0
-		for range cap(outcomes) {
-			if _, ok := (<-outcomes).(fermata.Completed); ok {
-				done++
-			}
+		clock.by.Store(int64(61 * time.Minute))
+		if g, err := e.Remember(t.Context(), "acme", asked, terms); !errors.Is(err, grant.ErrNotRememberable) {
+			t.Errorf("61 minutes after the yes: until %v, %v", g.NotAfter, err)
 		}
-		if done != 3 || d.dropped.Load() != 3 {
-			t.Errorf("%d went ahead, %d were dropped", done, d.dropped.Load())
-		}
-		other := mustRun(t, e, executor.Request{Account: "acme", StateKey: "other", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "somebody else"})
-		completed(t, other)
+		waits(t, mustRun(t, e, dropAs("req", "drop-2")))
 	})
+}
+
+// Whoever has lost the right to decide makes no grant of what they decided then, nor does one speak for two.
+func TestGrants_NeedWhatTheGateNeeds(t *testing.T) {
+	members := desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}
+	e := office(t, memory.NewRuns(nil), new(dropper), func(c *executor.Config) {
+		c.Desk.Directory = members
+		c.Desk.Rules = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}], deadline: 1h`, `{from: ["group:dba"]}, {from: ["group:owners"]}], deadline: 1h, min_auth: hardware`, 1))
+	})
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	for _, who := range []string{"bob", "eve"} {
+		request := word(who, "drop-1", "by "+who, asked, yes)
+		request.Auth = desk.AuthHardware
+		mustRun(t, e, request)
+	}
+	delete(members, "group:dba") // bob is gone
+	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 1000}); err == nil {
+		t.Error("bob, who is no dba any more, whom nobody authenticated, and without an owner, has had it remembered")
+	}
+}
+
+// Bob approved a drop when one dba was enough. The rules have become stricter since; his old yes must not be made into a grant that stands for the
+// yes of all whom they ask now.
+func TestGrants_AnOldYesIsNoneUnderStricterRules(t *testing.T) {
+	for name, stricter := range map[string]string{
+		"more people":    strings.Replace(oneDBA, `[{from: ["group:dba"]}]`, `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, 1),
+		"other people":   strings.Replace(oneDBA, "group:dba", "group:owners", 1),
+		"a stronger key": strings.Replace(oneDBA, "deadline: 1h", "deadline: 1h, min_auth: hardware", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, set := liveRules(t, oneDBA)
+			e := office(t, memory.NewRuns(nil), new(dropper), func(c *executor.Config) { c.Desk.Rules = live })
+			asked := startAs(t, e, "req").Interrupts[0].ID
+			mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+			set(stricter)
+			_, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 1})
+			if !errors.Is(err, executor.ErrInvalid) {
+				t.Errorf("bob alone has had it remembered: %v", err)
+			}
+		})
+	}
+}
+
+// What is judged again because a counter has moved uses the grant once.
+func TestGrants_AUseIsCountedOnce(t *testing.T) {
+	d := new(dropper)
+	e := office(t, memory.NewRuns(nil), d, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, oneDBA+`
+- id: many
+  when: req.tool == "drop-table"
+  limit: {max: 1000, window: 1h}
+  then: deny
+`)
+	})
+	asked := startAs(t, e, "req").Interrupts[0].ID
+	mustRun(t, e, word("bob", "drop-1", "r1", asked, yes))
+	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 8}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			if _, err := e.Run(t.Context(), dropAs("req", fmt.Sprint("drop-x", n))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if d.dropped.Load() != 9 {
+		t.Errorf("of 8 uses %d were of use", d.dropped.Load()-1)
+	}
 }

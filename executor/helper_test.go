@@ -1,15 +1,20 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
@@ -146,4 +151,77 @@ func addressed(t *testing.T, e *executor.Executor, request executor.Request) exe
 	}
 	request.Targets, request.Value = map[string]executor.Answer{id: {Value: request.Value}}, nil
 	return request
+}
+
+func loadRules(t *testing.T, text string) *policy.Set {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(text), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// liveRules are rules that can be exchanged.
+func liveRules(t *testing.T, text string) (*policy.Live, func(string)) {
+	t.Helper()
+	live := policy.NewLive(func(context.Context) (string, []byte, error) { return "policy", []byte(text), nil }, policy.Options{})
+	set := func(now string) {
+		text = now
+		if _, err := live.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(text)
+	return live, set
+}
+
+// word is what somebody says to a question.
+func word(who, key, resume, interrupt, value string) executor.Request {
+	return executor.Request{Account: "acme", StateKey: key, ResumeID: resume, Actor: who, Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
+}
+
+// by is somebody who is known well enough to decide.
+func by(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO), Via: "test"} }
+
+// acts does what decides nothing with a request.
+func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
+	t.Helper()
+	for _, act := range all {
+		if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
+			t.Fatalf("%T: %v", act, err)
+		}
+	}
+}
+
+// recorded are the bodies of a type in the log of acme, in order.
+func recorded[B audit.Body](t *testing.T, s store.Store) (bodies []B) {
+	t.Helper()
+	for r, err := range audit.Records(audit.Over(s).Records(t.Context(), "acme", 0, 0)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, ok := r.Body.(B); ok {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
+// syncBuffer is a log that several write to.
+type syncBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }

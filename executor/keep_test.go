@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/provider"
@@ -140,6 +142,110 @@ func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
 	})
 }
 
+// Whatever people and rules said of a run goes with it: questions back, rulings, resume ids, notices.
+func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		p := single(t, "refund", inproc.FlowConfig[refund]{Explain: func(context.Context, refund, provider.Back) (string, error) { return "it was", nil }},
+			func(ctx context.Context, s refund) (refund, error) {
+				_, err := fermata.Approve(ctx, fermata.Action[refund]{Name: "pay", Args: s})
+				return s, err
+			})
+		change := func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, "default: ask\ndefaults: {ask: {groups: [{from: [\"group:finance\"], count: 2}], deadline: 1h}}\n")
+			c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+			c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		}
+		e := executorOf(t, s, p, change)
+		e.Start()
+		request := wondering(t, e, "was it damaged?")
+		replied(t, e, request, 1)
+		seen := func(who, resume string) executor.Request { // and not what it was before the run answered
+			doc, err := e.Request(t.Context(), "acme", request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := word(who, "refund-1", resume, request, yes)
+			said.Targets[request] = executor.Answer{Value: said.Targets[request].Value, Shown: doc.Digest()}
+			return said
+		}
+		if _, err := e.Run(t.Context(), seen("eve", "r0")); err == nil {
+			t.Fatal("eve is nobody")
+		}
+		waits(t, mustRun(t, e, seen("ann", "r1")))
+		completed(t, mustRun(t, e, seen("bob", "r2")))
+		kinds := []store.PaperKind{"run", "vote", "notice", "approvers", "resume", "back", "ruling", store.RequestPaper}
+		for _, kind := range kinds {
+			if kind != "approvers" && len(papersOf(t, s, "acme", kind)) == 0 {
+				t.Errorf("there was no %s to be forgotten", kind)
+			}
+		}
+		if err := e.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		forgets := executorOf(t, s, p, func(c *executor.Config) {
+			change(c)
+			c.Retention = time.Nanosecond
+		})
+		forgets.Start()
+		eventually(t, func() bool {
+			_, err := s.Get(t.Context(), "acme", "refund-1")
+			return err != nil
+		})
+		for _, kind := range kinds {
+			if left := papersOf(t, s, "acme", kind); len(left) != 0 {
+				t.Errorf("%d papers of the kind %s are left: %+v", len(left), kind, left[0])
+			}
+		}
+	})
+}
+
+// A run whose provider is gone, or cannot be reached, was the first to be forgotten, every time, and everything behind it stayed for ever.
+func TestKeep_WhatCannotBeForgottenHoldsUpNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := memory.NewRuns(nil)
+		gone := executorOf(t, runs, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
+		for i := range 250 { // more than a page, and all in one moment
+			start := scriptedStart()
+			start.StateKey = fmt.Sprint("x-", i)
+			completed(t, mustRun(t, gone, start))
+		}
+		time.Sleep(time.Second)
+		e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Poll, c.Retention = time.Minute, time.Hour })
+		startSpy(t, e, "over")
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("what was over: %v", err)
+		}
+		if _, err := runs.Get(t.Context(), "acme", "x-0"); err != nil {
+			t.Errorf("what another provider may know more of: %v", err)
+		}
+	})
+}
+
+// The clock of a server jumps a year ahead, and back. What was forgotten by it would not come back.
+func TestKeep_AClockThatJumpsForgetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		runs := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+		e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Poll, c.Retention = time.Minute, 30*24*time.Hour })
+		startSpy(t, e, "over")
+		completed(t, mustRun(t, e, addressed(t, e, approveSpy("over"))))
+		e.Start()
+		time.Sleep(10 * time.Minute)
+		ahead.Store(int64(365 * 24 * time.Hour))
+		time.Sleep(30 * time.Minute)
+		ahead.Store(0)
+		time.Sleep(30 * time.Minute)
+		known(t, runs, "over")
+		time.Sleep(31 * 24 * time.Hour)
+		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("when its time has come: %v", err)
+		}
+	})
+}
+
 func TestKeep_EraseEndsAndDeletesTheRunsOfOneAccount(t *testing.T) {
 	runs := memory.NewRuns(nil)
 	e := executorOf(t, runs, spy(t), nil)
@@ -182,6 +288,37 @@ func TestKeep_ExportIsEverythingInTheClearButTheRef(t *testing.T) {
 	if n, err := e.Export(t.Context(), "other", &out); err != nil || n != 0 {
 		t.Errorf("another account has %d, %v", n, err)
 	}
+}
+
+// What people said of a run was exported as it is sealed, and nobody could read it; what an account had remembered and counted was not in it.
+func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var paid atomic.Int64
+		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
+		asked := waits(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
+		id := asked.Interrupts[0].ID
+		acts(t, e, id, desk.Comment{From: by("ann"), Text: "what a price"})
+		completed(t, mustRun(t, e, word("ann", "p-1", "r", id, yes)))
+		if _, err := e.Remember(t.Context(), "acme", id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if n, err := e.Export(t.Context(), "acme", &out); err != nil || n != 1 {
+			t.Fatalf("%d exported, %v", n, err)
+		}
+		for _, want := range []string{`what a price`, `"requester":"req"`, `"Kind":"grant"`, `"Kind":"counter"`, `"Kind":"vote"`} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("there is no %s in %s", want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), `"salt"`) {
+			t.Error("I7: the salt of the run is in it")
+		}
+		out.Reset()
+		if _, err := e.Export(t.Context(), "other", &out); err != nil || out.Len() != 0 {
+			t.Errorf("I8: another account has %s, %v", out.String(), err)
+		}
+	})
 }
 
 func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,4 +112,29 @@ func TestI12_WhatHasNoRequestExpiresWithALine(t *testing.T) {
 			t.Errorf("%+v, %v, and the log says %q", i, err, lines(t, s))
 		}
 	})
+}
+
+// What expires keeps its graph in the books.
+func TestLapse_WhatExpiresKeepsItsGraph(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := executorOf(t, s, asking([]string{"a"}, nil), func(c *executor.Config) { c.Timeout = 20 * time.Millisecond })
+	waits(t, mustRun(t, e, scriptedStart()))
+	e.Start()
+	eventually(t, func() bool {
+		doc, err := e.Request(t.Context(), "acme", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc.State != desk.Open
+	})
+	paper, err := s.Paper(t.Context(), "acme", store.RequestPaper, "a")
+	if err != nil || !strings.Contains(string(paper.Facts), `"scripted:it"`) {
+		t.Errorf("%s, %v", paper.Facts, err)
+	}
+	kept, _ := s.AuditLines(t.Context(), "acme", 0, 0)
+	for _, l := range kept {
+		if strings.Contains(string(l.Raw), "request.expired") && !strings.Contains(string(l.Raw), "scripted:it") {
+			t.Errorf("%s", l.Raw)
+		}
+	}
 }

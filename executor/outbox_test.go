@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -160,7 +161,7 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 		asking := d.executor(t, s, ch.on(inboxAndChat))
 		id := startDrop(t, asking).Interrupts[0].ID
 		m := &meddler{Store: open(), meddle: func() {
-			if _, err := asking.Act(t.Context(), "acme", id, desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}); err != nil {
+			if _, err := asking.Act(t.Context(), "acme", id, desk.Claim{From: by("ann")}); err != nil {
 				t.Error(err)
 			}
 		}}
@@ -182,7 +183,7 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		ch := new(channel)
-		p := asking(nil, []string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
+		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
 		e := executorOf(t, s, p, ch.on(inboxAndChat))
 		e.Start()
 		waits(t, mustRun(t, e, scriptedStart()))
@@ -201,6 +202,7 @@ func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 		if keys := of("a"); keys[0] == keys[1] {
 			t.Errorf("both are %s", keys[0])
 		}
+		completed(t, mustRun(t, e, answerTo("a", "r3")))
 	})
 }
 
@@ -287,6 +289,103 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 		pages, clear := ch.of(desk.Page), ch.of(desk.Resolve)
 		if len(pages) != 1 || len(clear) != 3 || clear[2].Incident != pages[0].Incident || clear[2].Key == clear[1].Key {
 			t.Errorf("pages %+v, all-clears %+v", pages, clear)
+		}
+	})
+}
+
+func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
+	var log syncBuffer
+	told := make(chan struct{}, 100)
+	e := executorOf(t, memory.NewRuns(nil), asking([]string{"a"}, nil), func(c *executor.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c.Desk.Notify = func(context.Context, string, desk.Notice) error {
+			told <- struct{}{}
+			return errors.New(`Post "https://hooks.example.com/services/T1/s3cr3t": connection refused`)
+		}
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	e.Start()
+	<-told
+	<-told
+	if strings.Contains(log.String(), "s3cr3t") {
+		t.Errorf("I7: %s", log.String())
+	}
+}
+
+func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan time.Duration, 1)
+		begin := time.Now()
+		p := crowd(40)
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+			c.Timeout = -1
+			c.Log = slog.New(slog.DiscardHandler)
+			c.Desk.Notify = func(ctx context.Context, account string, n desk.Notice) error {
+				if account == "other" {
+					select {
+					case told <- time.Since(begin):
+					default:
+					}
+					return nil
+				}
+				<-ctx.Done() // the channel of this account is dead
+				return ctx.Err()
+			}
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		r := scriptedStart()
+		r.Account = "other"
+		waits(t, mustRun(t, e, r))
+		e.Start()
+		if d := <-told; d > time.Minute {
+			t.Errorf("another account is told after %v", d)
+		}
+		stop := time.Now()
+		if err := e.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(stop); d > time.Minute {
+			t.Errorf("stopping took %v", d)
+		}
+	})
+}
+
+// full is a store that takes nothing more once it is on.
+type full struct {
+	store.Store
+	on    atomic.Bool
+	looks atomic.Int64
+}
+
+func (f *full) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+	if kind == "notice" {
+		f.looks.Add(1)
+	}
+	return f.Store.Due(ctx, kind, limit)
+}
+
+func (f *full) Amend(ctx context.Context, account string, b store.Beside) error {
+	if f.on.Load() {
+		return errors.New("the disk is full")
+	}
+	return f.Store.Amend(ctx, account, b)
+}
+
+func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &full{Store: memory.NewRuns(nil)}
+		e := executorOf(t, s, crowd(100), func(c *executor.Config) {
+			c.Poll = time.Hour
+			c.Log = slog.New(slog.DiscardHandler)
+			c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		s.on.Store(true)
+		e.Start()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := s.looks.Load(); n == 0 || n > 3 {
+			t.Errorf("it looked %d times in a second, with an hour between two looks", n)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -32,13 +33,18 @@ func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Rel
 	return store.Release{Park: true}
 }
 
-// className describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged.
+// className describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged
+// but for those of a [provider.LogError].
 func className(err error) string {
 	var names []string
 	var walk func(error)
 	walk = func(err error) {
 		if name := fmt.Sprintf("%T", err); err != nil && !strings.HasPrefix(name, "*fmt.") && !strings.HasPrefix(name, "*errors.") {
-			names = append(names, strings.TrimPrefix(name, "*"))
+			name = strings.TrimPrefix(name, "*")
+			if told, ok := err.(provider.LogError); ok {
+				name += " (" + told.ForLog() + ")"
+			}
+			names = append(names, name)
 		}
 		switch inner := err.(type) {
 		case interface{ Unwrap() error }:

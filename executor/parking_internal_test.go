@@ -12,13 +12,20 @@ import (
 func TestI7_ClassName_SaysWhatKindOfErrorItIs(t *testing.T) {
 	inner := &provider.RetryError{Err: errors.New("CANARY")}
 	for want, err := range map[string]error{
-		"provider.RetryError":                        fmt.Errorf("%w: %w: CANARY", provider.ErrGiveUp, inner),
-		"executor.RefusedError":                      errors.Join(errors.New("CANARY"), &RefusedError{Interrupt: "CANARY"}),
-		"an error without a type":                    errors.New("CANARY"),
-		"provider.RetryError: executor.countedError": &provider.RetryError{Err: &countedError{"CANARY"}},
+		"provider.RetryError":                                              fmt.Errorf("%w: %w: CANARY", provider.ErrGiveUp, inner),
+		"executor.RefusedError":                                            errors.Join(errors.New("CANARY"), &RefusedError{Interrupt: "CANARY"}),
+		"an error without a type":                                          errors.New("CANARY"),
+		"provider.RetryError: executor.countedError":                       &provider.RetryError{Err: &countedError{"CANARY"}},
+		"provider.RetryError: executor.toldError (127.0.0.1 answered 500)": &provider.RetryError{Err: fmt.Errorf("CANARY: %w", toldError{})},
 	} {
 		if got := className(err); got != want {
 			t.Errorf("it is called %q, not %q", got, want)
 		}
 	}
 }
+
+// toldError is an error with words for the log.
+type toldError struct{}
+
+func (toldError) Error() string  { return "CANARY" }
+func (toldError) ForLog() string { return "127.0.0.1 answered 500" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,15 +34,57 @@ func (*scripted) Capabilities() provider.Capabilities { return provider.Capabili
 func (s *scripted) Execute(_ context.Context, e provider.Execution) (provider.Result, error) {
 	return s.execute(s.executed.Add(1), e)
 }
+
 func (*scripted) Check(_ context.Context, _ provider.Run, _ string, answer json.RawMessage) (json.RawMessage, error) {
 	return answer, nil
 }
+
 func (*scripted) Delete(context.Context, provider.Run) error { return nil }
 
 var done = provider.Result{Rest: provider.Completed{Content: "done"}}
 
 func scriptedStart() executor.Request {
 	return executor.Request{Account: "acme", StateKey: "x-1", Graph: "scripted:it", Input: json.RawMessage(`{}`), Wait: 1000 * time.Hour}
+}
+
+// asking is a provider that asks what a list says, one after the other.
+func asking(rounds ...[]string) *scripted {
+	seen := make(map[time.Time]bool)
+	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		var result provider.Result
+		for _, a := range e.Answers {
+			result.Applied, seen[a.At] = append(result.Applied, a.Interrupt), true
+		}
+		n := len(seen) + 1 // the same again if it is tried again
+		var questions []provider.Question
+		for _, id := range rounds[n-1] {
+			questions = append(questions, provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + `"`)}})
+		}
+		if questions == nil {
+			result.Rest = provider.Completed{Content: "done"}
+			return result, nil
+		}
+		result.Rest = provider.Waiting{Questions: questions}
+		return result, nil
+	}}
+}
+
+// answerTo is an answer to one of them.
+func answerTo(id, resume string) executor.Request {
+	r := word("ann", "x-1", resume, id, `1`)
+	r.Wait = 2 * time.Second
+	return r
+}
+
+// crowd is a provider that asks so many questions at once.
+func crowd(n int) *scripted {
+	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		var questions []provider.Question
+		for n := range n {
+			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.ID, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+		}
+		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+	}}
 }
 
 func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
@@ -87,11 +130,11 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) {
 			t.Errorf("once more: %v", err)
 		}
 	})
@@ -164,5 +207,20 @@ func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
 			t.Errorf("%v of its own: %v", own, i.Deadline.Sub(i.Created))
 		}
+	}
+}
+
+// A question's own, shorter time holds also where a default route has a longer one.
+func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
+	s := memory.NewRuns(nil)
+	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Minute}}}}, nil
+	}}
+	e := executorOf(t, s, p, func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(72 * time.Hour), Expire: "stale"}}}}
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Minute {
+		t.Errorf("it asked for a minute, the installation for 24 h at most, and has %v", i.Deadline.Sub(i.Created))
 	}
 }

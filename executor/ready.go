@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Ready returns nil if the store can be reached and had room for what was to be written, and this executor takes work.
+// Ready returns nil if the store can be reached and written to, and had room for what was to be written, and this executor takes work.
 func (e *Executor) Ready(ctx context.Context) error {
 	if e.closing() {
 		return ErrClosed
@@ -19,8 +19,13 @@ func (e *Executor) Ready(ctx context.Context) error {
 	if _, err := e.store.Now(ctx); err != nil {
 		return err
 	}
-	_, err := e.store.Pending(ctx, "", 1) // the time may be that of the host; this is read from what is kept
-	return err
+	if _, err := e.store.Pending(ctx, "", 1); err != nil { // the time may be that of the host; this is read from what is kept
+		return err
+	}
+	if s, knows := e.store.(store.Writable); knows {
+		return s.Writable(ctx)
+	}
+	return nil
 }
 
 // fullFor is how long an executor is not ready after the store had no room for something. A store that is full still answers who asks, and even

@@ -77,3 +77,18 @@ func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
 		ready(nil)
 	})
 }
+
+// readOnly is a store from which this process can only read.
+type readOnly struct{ store.Store }
+
+func (readOnly) Writable(context.Context) error { return errReadOnly }
+
+var errReadOnly = errors.New("INSERT on audit")
+
+// A server that had no right to write was ready, and answered every decision with 503.
+func TestReady_NotWhereNothingCanBeWritten(t *testing.T) {
+	e := executorOf(t, readOnly{memory.NewRuns(nil)}, spy(t), nil)
+	if err := e.Ready(t.Context()); !errors.Is(err, errReadOnly) {
+		t.Errorf("ready: %v", err)
+	}
+}

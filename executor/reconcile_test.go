@@ -12,7 +12,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
@@ -71,11 +70,7 @@ rules:
 // What nobody was asked about has no approval on record, but the rule or the grant, with the intent.
 func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		set, err := policy.Load("policy.yaml", []byte(oneWord), policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = rules{set} })
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, oneWord) })
 		drop := func(key, table string) fermata.Outcome {
 			return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Actor: "req"})
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -84,7 +83,7 @@ func TestRefused_TooLate(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
-		if err := e.Cancel(t.Context(), "acme", "drop-1", desk.From{Actor: desk.Person("req", "")}); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "drop-1", by("req")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: by("bob"), Text: "too late?"}); !errors.Is(err, desk.ErrWithdrawn) {
@@ -142,11 +141,7 @@ rules:
 // Whoever changes what nobody may change is told that it does not fit. It was not in the log, and whoever wants to know what somebody tried looks there.
 func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		set, err := policy.Load("policy.yaml", []byte(fixedTable), policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = rules{set} })
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, fixedTable) })
 		id := startAs(t, e, "req").Interrupts[0].ID
 		request := decision("r1", "approve")
 		request.Actor, request.Via, request.Value = "bob", "test", nil

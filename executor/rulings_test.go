@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
@@ -36,15 +37,6 @@ rules:
   ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}
 - {id: never, when: 'req.tool == "pay" && args.cents > 1000', then: deny, reason: too much}
 `
-
-func candidate(t *testing.T, text string) *policy.Set {
-	t.Helper()
-	set, err := policy.Load("candidate.yaml", []byte(text), policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
 
 // cashier pays by the rules of spending, or by others.
 func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *executor.Executor {
@@ -83,7 +75,7 @@ func papersOf(t *testing.T, s store.Store, account string, kind store.PaperKind)
 
 func replayed(t *testing.T, e *executor.Executor, account, text string) replay.Past {
 	t.Helper()
-	past, err := e.Replay(t.Context(), account, candidate(t, text), time.Now().Add(-time.Hour))
+	past, err := e.Replay(t.Context(), account, loadRules(t, text), time.Now().Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +109,7 @@ func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
 		if other := replayed(t, e, "other", "default: allow\nrules: []\n"); other.Rulings != 0 {
 			t.Errorf("I8: another account: %+v", other)
 		}
-		if late, err := e.Replay(t.Context(), "acme", candidate(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
+		if late, err := e.Replay(t.Context(), "acme", loadRules(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
 			t.Errorf("of a time to come: %+v, %v", late, err)
 		}
 	})
@@ -182,6 +174,32 @@ func TestReplay_NothingIsKeptIfNothingShallBe(t *testing.T) {
 	}
 }
 
+// leaving is a store whose caller goes away as soon as it has found the rulings.
+type leaving struct {
+	store.Store
+	leave context.CancelFunc
+}
+
+func (l *leaving) Papers(ctx context.Context, account string, kind store.PaperKind, f store.PaperFilter) ([]store.Paper, error) {
+	papers, err := l.Store.Papers(ctx, account, kind, f)
+	if l.leave != nil && kind == "ruling" {
+		l.leave()
+	}
+	return papers, err
+}
+
+// Rules may take long for each ruling, and nobody may be there any more to hear what they would have said.
+func TestReplay_EndsWithItsCaller(t *testing.T) {
+	s := &leaving{Store: memory.NewRuns(nil)}
+	e := cashier(t, s, nil)
+	spend(t, e)
+	ctx, leave := context.WithCancel(t.Context())
+	s.leave = leave
+	if past, err := e.Replay(ctx, "acme", loadRules(t, spending), time.Now().Add(-time.Hour)); !errors.Is(err, context.Canceled) {
+		t.Errorf("it went on: %+v, %v", past, err)
+	}
+}
+
 // Every policy by which an account's actions were judged has one line in its log, however many are judged at once, and its text is kept.
 func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
@@ -204,7 +222,7 @@ func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 			t.Errorf("%d lines of a policy: %v", n, kinds)
 		}
 		after := cashier(t, s, func(c *executor.Config) { c.Desk.Rules = loadRules(t, openSpending) })
-		old, now := candidate(t, spending).Digest(), candidate(t, openSpending).Digest()
+		old, now := loadRules(t, spending).Digest(), loadRules(t, openSpending).Digest()
 		if text, err := after.Policy(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
 			t.Errorf("what was in force: %+v, %v", text, err)
 		}
@@ -243,7 +261,7 @@ func TestI12_WhatIsDeniedHasALine(t *testing.T) {
 			t.Errorf("the log says %v", kinds)
 		}
 		raw := rawLines(t, s)
-		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, candidate(t, spending).Digest()) || strings.Contains(raw, "77731") {
+		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, loadRules(t, spending).Digest()) || strings.Contains(raw, "77731") {
 			t.Errorf("the log says %s", raw)
 		}
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
@@ -343,7 +361,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		request := scriptedStart()
 		request.Wait = time.Hour
 		_, _ = e.Run(t.Context(), request)
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
@@ -353,8 +371,84 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
 			t.Errorf("nobody can tell who: %s", raw)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
 			t.Errorf("once more: %v", err)
 		}
 	})
+}
+
+// All who begin at once in an account that is new see its policy for the first time. One of them files it; none of them fails over that.
+func TestRulings_ManyFileAPolicyAtOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func() store.Store) {
+		s := open()
+		replicas := []*executor.Executor{cashier(t, s, nil), cashier(t, open(), nil)}
+		var all sync.WaitGroup
+		for n := range 12 {
+			all.Go(func() {
+				cents := []int{50, 500, 5000}[n%3]
+				outcome, err := replicas[n%2].Run(t.Context(), executor.Request{
+					Account: "acme", StateKey: fmt.Sprint("pay-", n), Graph: "inproc:pay", Input: fmt.Appendf(nil, `{"cents":%d}`, cents),
+				})
+				var good bool
+				switch cents {
+				case 50:
+					_, good = outcome.(fermata.Completed)
+				case 500:
+					_, good = outcome.(fermata.NeedsInput)
+				default:
+					_, good = outcome.(fermata.Failed)
+				}
+				if err != nil || !good {
+					t.Errorf("%d cents came to %#v, %v", cents, outcome, err)
+				}
+			})
+		}
+		all.Wait()
+		if got := len(papersOf(t, s, "acme", "policy")); got != 1 {
+			t.Errorf("%d policies are kept", got)
+		}
+		if got := len(papersOf(t, s, "acme", "ruling")); got != 12 {
+			t.Errorf("%d rulings are kept", got)
+		}
+	})
+}
+
+// An agent calls its action what it likes. That must not keep a denial from being filed, and nobody from counting, in any store.
+func TestRulings_AnActionMayHaveAnyName(t *testing.T) {
+	for name, action := range map[string]string{"NUL": "pay\u0000", "a path": "../../pay/2/c_1", "long": string(make([]rune, 300)), "turned": "\u202eyap@1~2"} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s store.Store) {
+				p, err := external.New(external.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rules := "default: ask\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- {id: no, when: 'args.n == 1', then: deny}\n"
+				e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, rules) })
+				for n := range 2 {
+					data, err := json.Marshal(map[string]any{"kind": "approval", "data": map[string]any{"action": action, "args": map[string]int{"n": n}}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: fmt.Sprint("x-", n), Graph: "external:request", Input: data, Actor: "mallory"})
+					_, waits := outcome.(fermata.NeedsInput)
+					failed, over := outcome.(fermata.Failed)
+					if name == "a path" && waits != (n == 0) {
+						t.Errorf("%d is asked: %t", n, waits)
+					}
+					if err != nil || !waits && !over || over && failed.Code != "denied" && failed.Code != "bad_question" && failed.Code != "invalid_input" {
+						t.Fatalf("%d came to %#v, %v", n, outcome, err)
+					}
+				}
+				if _, err := e.Replay(t.Context(), "acme", loadRules(t, rules), time.Now().Add(-time.Hour)); err != nil {
+					t.Errorf("the past cannot be replayed: %v", err)
+				}
+				if _, err := e.Analytics(t.Context(), "acme", analytics.Query{Since: time.Now().Add(-time.Hour)}); err != nil {
+					t.Errorf("nothing can be counted: %v", err)
+				}
+				if _, err := e.Reconcile(t.Context(), "acme"); err != nil {
+					t.Errorf("the books cannot be compared: %v", err)
+				}
+			})
+		})
+	}
 }

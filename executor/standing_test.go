@@ -1,7 +1,6 @@
 package executor_test
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -56,32 +54,4 @@ func TestI16_AStateThatWasSeenBeforeAnotherOwnerIsNotGoneOnFrom(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Somebody starts another run under the same state key a moment earlier, and it is over by now. That one's outcome is no answer to this start.
-func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewRuns(nil)
-		held := bar(s, "Create")
-		p := single(t, "echo", inproc.FlowConfig[note]{Content: func(n note) string { return n.Text }}, func(_ context.Context, n note) (note, error) { return n, nil })
-		slow, quick := executorOf(t, held, p, nil), executorOf(t, s, p, nil)
-		start := func(text string) executor.Request {
-			return executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:echo", Input: json.RawMessage(`{"text":"` + text + `"}`)}
-		}
-		var all sync.WaitGroup
-		var outcome fermata.Outcome
-		all.Go(func() {
-			var err error
-			if outcome, err = slow.Run(t.Context(), start("mine")); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		completed(t, mustRun(t, quick, start("theirs")))
-		close(held.open)
-		all.Wait()
-		if got := completed(t, outcome); got.Content != "mine" {
-			t.Errorf("it is told of %q", got.Content)
-		}
-	})
 }

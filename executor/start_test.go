@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -111,7 +111,7 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	for w.entered.Load() == 0 { // until it is at work
 		runtime.Gosched()
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); err != nil {
 		t.Fatal(err)
 	}
 	nobodyOwns(t, runs, "demo-1")
@@ -120,10 +120,10 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.Cancelled {
 		t.Errorf("it is %s, %v", run.Status, err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrOver) {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); !errors.Is(err, executor.ErrOver) {
 		t.Errorf("once more: %v", err)
 	}
-	if err := e.Cancel(t.Context(), "other", "demo-1", desk.From{Actor: desk.Person("ann", "")}); !errors.Is(err, executor.ErrUnknownRun) {
+	if err := e.Cancel(t.Context(), "other", "demo-1", by("ann")); !errors.Is(err, executor.ErrUnknownRun) {
 		t.Errorf("somebody else's: %v", err)
 	}
 }
@@ -139,5 +139,79 @@ func nobodyOwns(t *testing.T, s store.Store, key string) {
 		if err := s.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: fence}, 1); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("fence %d: %v", fence, err)
 		}
+	}
+}
+
+// Somebody starts another run under the same state key a moment earlier, and it is over by now. That one's outcome is no answer to this start.
+func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		held := bar(s, "Create")
+		p := single(t, "echo", inproc.FlowConfig[note]{Content: func(n note) string { return n.Text }}, func(_ context.Context, n note) (note, error) { return n, nil })
+		slow, quick := executorOf(t, held, p, nil), executorOf(t, s, p, nil)
+		start := func(text string) executor.Request {
+			return executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:echo", Input: json.RawMessage(`{"text":"` + text + `"}`)}
+		}
+		var all sync.WaitGroup
+		var outcome fermata.Outcome
+		all.Go(func() {
+			var err error
+			if outcome, err = slow.Run(t.Context(), start("mine")); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		completed(t, mustRun(t, quick, start("theirs")))
+		close(held.open)
+		all.Wait()
+		if got := completed(t, outcome); got.Content != "mine" {
+			t.Errorf("it is told of %q", got.Content)
+		}
+	})
+}
+
+// The run that had the state key is over, and is forgotten while the next one is about to begin. Then nobody has the key.
+func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
+	var ran atomic.Int64
+	s := memory.NewRuns(nil)
+	p := counting(t, &ran)
+	first := completed(t, mustRun(t, executorOf(t, s, p, nil), countStart("a")))
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() {
+		if err := s.Forget(t.Context(), "acme", first.Run); err != nil {
+			t.Error(err)
+		}
+	})}, p, nil)
+	if second := completed(t, mustRun(t, e, countStart("b"))); string(second.Output) != `{"text":"b"}` || ran.Load() != 2 {
+		t.Errorf("it came to %s, and there were %d runs", second.Output, ran.Load())
+	}
+}
+
+// A start comes again, and before it is answered another run takes the state key. That one's outcome is no answer to it.
+func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
+	var ran atomic.Int64
+	s := memory.NewRuns(nil)
+	p := counting(t, &ran)
+	other := executorOf(t, s, p, nil)
+	completed(t, mustRun(t, other, countStart("a")))
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() { completed(t, mustRun(t, other, countStart("b"))) })}, p, nil)
+	failedWith(t, mustRun(t, e, countStart("a")), "superseded")
+}
+
+// Two who supersede a run with the same start end one run, and begin one.
+func TestStart_ATwinThatSupersedesDoesNotEndTheOther(t *testing.T) {
+	s := memory.NewRuns(nil)
+	p := single(t, "ask", inproc.FlowConfig[note]{}, func(ctx context.Context, n note) (note, error) {
+		_, err := seal.Ask(ctx, n.Text)
+		return n, err
+	})
+	start := func(text string) executor.Request {
+		return executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:ask", Input: json.RawMessage(`{"text":"` + text + `"}`), Supersede: true}
+	}
+	twin := executorOf(t, s, p, nil)
+	waits(t, mustRun(t, twin, start("old")))
+	var first fermata.NeedsInput
+	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() { first = waits(t, mustRun(t, twin, start("new"))) })}, p, nil)
+	if second := waits(t, mustRun(t, e, start("new"))); second.Run != first.Run {
+		t.Errorf("the same start made %s and %s", first.Run, second.Run)
 	}
 }

@@ -268,16 +268,11 @@ func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 // settles waits until a run is over.
 func settles(t *testing.T, s store.Store, key string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	eventually(t, func() bool {
 		run, err := s.Get(t.Context(), "acme", key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !run.Status.Alive() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is still %s", key, run.Status)
-		}
-	}
+		return !run.Status.Alive()
+	})
 }

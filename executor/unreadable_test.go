@@ -2,15 +2,22 @@ package executor_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // forgetful is a box that has lost the key of some values.
@@ -99,4 +106,62 @@ func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 			t.Errorf("I6: what nobody can see was approved: %#v", outcome)
 		}
 	})
+}
+
+// One grant that cannot be read does not stop all that is asked.
+func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
+	s := memory.NewRuns(nil)
+	if err := s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "grt_x", Body: []byte("?")}}}); err != nil {
+		t.Fatal(err)
+	}
+	e := office(t, s, new(dropper), nil)
+	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "d", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req", Wait: time.Second})
+	if _, ok := outcome.(fermata.NeedsInput); !ok {
+		t.Errorf("%#v, %v", outcome, err)
+	}
+}
+
+// A hundred requests that cannot be read do not keep the clock from all others.
+func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
+	s := memory.NewRuns(nil)
+	told := make(chan desk.Notice, 10)
+	route := map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
+		{At: desk.Duration(100 * time.Millisecond), Remind: []string{"inbox"}}, {At: desk.Duration(time.Hour), Expire: "stale"},
+	}}}
+	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
+		var questions []provider.Question
+		for n := range 100 {
+			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.StateKey, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+		}
+		if e.Run.StateKey == "good" {
+			questions = questions[:1]
+		}
+		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+	}}
+	e := executorOf(t, s, p, func(c *executor.Config) {
+		c.Desk.Routes = route
+		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error { told <- n; return nil }
+	})
+	bad := scriptedStart()
+	bad.StateKey = "bad"
+	waits(t, mustRun(t, e, bad))
+	for n := range 100 { // a newer version of the program has written them, say
+		id := fmt.Sprint("bad-", n)
+		paper, err := s.Paper(t.Context(), "acme", store.RequestPaper, id)
+		if err == nil {
+			err = s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: store.RequestPaper, ID: id, Base: paper.Revision, Body: []byte("?"), Facts: paper.Facts, Next: paper.Next}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := scriptedStart()
+	good.StateKey = "good"
+	waits(t, mustRun(t, e, good))
+	e.Start()
+	select {
+	case <-told:
+	case <-time.After(3 * time.Second):
+		t.Error("nobody is reminded of the one that can be read")
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +73,7 @@ rules:
 `)
 	})
 	id := startAs(t, e, "req").Interrupts[0].ID
-	from := desk.From{Actor: desk.Person("ann", desk.AuthSSO)}
+	from := by("ann")
 	until := time.Now().Add(time.Minute)
 	for _, act := range []desk.Act{
 		desk.Delegate{From: from, To: "bob"}, desk.Snooze{From: from, Until: until}, desk.AskBack{From: from, Question: "why?"},
@@ -98,73 +97,4 @@ rules:
 		t.Fatal(err)
 	}
 	completed(t, outcome)
-}
-
-// finance is an executor whose run wants to pay twice at once.
-func finance(t *testing.T, paid *atomic.Int64, text string) (e *executor.Executor, one, two string) {
-	t.Helper()
-	e = executorOf(t, memory.NewRuns(nil), payer(t, paid, "one", "two"), func(c *executor.Config) {
-		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob", "carl"}}
-		c.Desk.Rules = loadRules(t, text)
-	})
-	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":1}`)).Interrupts
-	return e, asked[0].ID, asked[1].ID
-}
-
-// Whoever approves something else in the run does not count here, for as long as that yes stands; and has no other say in it either.
-func TestPriorApprover_CountsAgainWhenTheOtherYesIsVoid(t *testing.T) {
-	var paid atomic.Int64
-	e, one, two := finance(t, &paid, `
-default: deny
-rules:
-- id: pay
-  when: 'true'
-  then: ask
-  ask: {groups: [{from: ["group:finance"], count: 2}], separation_of_duties: [prior_approver], editable: [""], deadline: 1h}
-`)
-	claim := desk.Claim{From: desk.From{Actor: desk.Person("ann", desk.AuthSSO)}}
-	mustRun(t, e, word("ann", "a", "r1", one, yes))
-	mustRun(t, e, word("bob", "a", "r2", two, yes))
-	if _, err := e.Run(t.Context(), word("ann", "a", "r3", two, yes)); !errors.Is(err, desk.ErrExcluded) {
-		t.Fatalf("her yes to the other one stands: %v", err)
-	}
-	if _, err := e.Act(t.Context(), "acme", two, claim); !errors.Is(err, desk.ErrExcluded) {
-		t.Errorf("and she looks after it: %v", err)
-	}
-	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`)) // ann said yes to something else
-	if _, err := e.Act(t.Context(), "acme", two, claim); err != nil {
-		t.Errorf("her yes is void: %v", err)
-	}
-	mustRun(t, e, word("ann", "a", "r5", two, yes))
-	if paid.Load() != 1 {
-		t.Errorf("two have said yes, and %d cents are paid", paid.Load())
-	}
-}
-
-// Other arguments may need people who have approved nothing else, where those that were asked for did not.
-func TestPriorApprover_AnEditCanMakeItMatter(t *testing.T) {
-	var paid atomic.Int64
-	e, one, two := finance(t, &paid, `
-default: ask
-defaults: {ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}}
-rules:
-- {id: much, when: 'args.cents > 100', then: ask, ask: {separation_of_duties: [prior_approver]}}
-`)
-	mustRun(t, e, word("ann", "a", "r1", one, yes))
-	waits(t, mustRun(t, e, word("ann", "a", "r2", two, `{"verb":"approve","args":{"cents":1000}}`)))
-	if paid.Load() != 1 {
-		t.Fatalf("ann alone has paid %d cents", paid.Load())
-	}
-	doc, err := e.Request(t.Context(), "acme", two)
-	if err != nil || doc.Edit == nil {
-		t.Fatalf("her edit stands for others: %+v, %v", doc, err)
-	}
-	request := word("bob", "a", "r3", two, yes)
-	answer := request.Targets[two]
-	answer.Shown = doc.Digest()
-	request.Targets[two] = answer
-	completed(t, mustRun(t, e, request))
-	if paid.Load() != 1001 {
-		t.Errorf("%d cents are paid", paid.Load())
-	}
 }

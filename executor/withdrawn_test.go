@@ -8,12 +8,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // mourned is a provider whose runs ask two things, and that tells somebody when they are ended.
@@ -67,7 +70,7 @@ func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
 		looking(t, s, m)
 		looking(t, s, m)
 		waits(t, mustRun(t, e, scriptedStart()))
-		if err := e.Cancel(t.Context(), "acme", "x-1", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+		if err := e.Cancel(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return len(m.heard()) >= 3 })
@@ -97,7 +100,7 @@ func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		escape := desk.Escape{From: desk.From{Actor: desk.Person("ann", "")}, Reason: "never mind"}
+		escape := desk.Escape{From: by("ann"), Reason: "never mind"}
 		if err := e.Escape(t.Context(), "acme", "q2", escape); err != nil {
 			t.Fatal(err)
 		}
@@ -108,4 +111,41 @@ func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
 			t.Errorf("%+v, %v, heard %q", papers, err, m.heard())
 		}
 	})
+}
+
+// Who was paged hears an all-clear when the run ends, and the books do not say that the request is open for ever.
+func TestWithdrawn_IsToldAndCounted(t *testing.T) {
+	s := memory.NewRuns(nil)
+	var mu sync.Mutex
+	told := make(map[desk.NoticeKind]int)
+	e := executorOf(t, s, asking([]string{"a"}, nil), func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
+			{Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
+		}}}
+		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error {
+			mu.Lock()
+			defer mu.Unlock()
+			told[n.Kind]++
+			return nil
+		}
+	})
+	e.Start()
+	waits(t, mustRun(t, e, scriptedStart()))
+	if err := e.Cancel(t.Context(), "acme", "x-1", by("ann")); err != nil {
+		t.Fatal(err)
+	}
+	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
+	if err != nil || report.All.Open != 0 || report.All.Withdrawn != 1 {
+		t.Errorf("the run is over, and the report says %d open, %d withdrawn (%v)", report.All.Open, report.All.Withdrawn, err)
+	}
+	if got := lines(t, s); !slices.Contains(got, "request.withdrawn") {
+		t.Errorf("I12: the log says %q", got)
+	}
+	papers, err := s.Papers(t.Context(), "acme", "notice", store.PaperFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(papers) < 2 {
+		t.Errorf("somebody was paged, and %d notices are all that there will ever be: no all-clear", len(papers))
+	}
 }

@@ -7,10 +7,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/nearest"
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
@@ -141,37 +141,14 @@ func (c *compiler[S]) checkTo(what, name string) {
 
 // nearest proposes the node that a misspelt name may have meant.
 func (c *compiler[S]) nearest(name string) string {
-	best, bestDistance := "", len(name)/2+1
+	var names []string
 	for _, n := range c.nodes {
-		if d := distance(strings.ToLower(name), strings.ToLower(n.name)); d < bestDistance {
-			best, bestDistance = n.name, d
-		}
+		names = append(names, n.name)
 	}
-	if best == "" {
-		return ""
+	if near := nearest.Word(name, names, len(name)/2); near != "" {
+		return fmt.Sprintf(": did you mean %q?", near)
 	}
-	return fmt.Sprintf(": did you mean %q?", best)
-}
-
-// distance is how many letters have to change to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 func (c *compiler[S]) checkState() {

@@ -123,6 +123,13 @@ func (e *RetryError) Unwrap() error { return e.Err }
 // ErrGiveUp says that it makes no sense to try again before somebody has looked at what is wrong.
 var ErrGiveUp = errors.New("provider: given up")
 
+// LogError is an error that has words for the log of whoever operates the executor: what to look after, and nothing of what a run works on. Of all other
+// errors only the types are logged. It is optional.
+type LogError interface {
+	error
+	ForLog() string
+}
+
 // Result is how far an execution has come.
 type Result struct {
 	// Applied are the ids of the questions whose answers the run has taken.

@@ -115,12 +115,24 @@ func prefer(header string) (wait time.Duration, err error) {
 // maxWait is how many seconds a caller may wait.
 const maxWait = 60
 
-// wantsStream reports whether a client takes server-sent events.
+// wantsStream reports whether a client takes server-sent events. One that gives them the weight 0 does not.
 func wantsStream(accept string) bool {
 	for kind := range strings.SplitSeq(accept, ",") {
-		kind, _, _ = strings.Cut(kind, ";")
-		if strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		kind, parameters, _ := strings.Cut(kind, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), eventStream) && !weighsNothing(parameters) {
 			return true
+		}
+	}
+	return false
+}
+
+// weighsNothing reports whether the parameters of a media type say that it is not wanted: q=0, q=0.000.
+func weighsNothing(parameters string) bool {
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return err == nil && weight == 0
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,6 +197,45 @@ func TestGate_ThoseWhoCrowdShareTheFewPlaces(t *testing.T) {
 	})
 }
 
+// Of two that crowd, the one that comes seldom gets its turns, too.
+func TestGate_WhoComesOftenDoesNotTakeAllTurns(t *testing.T) {
+	atGate(t, 16, false, func(g *porter) {
+		calm, _ := g.gate.enter(g.Context(), "calm")
+		defer calm.leave()
+		g.mu.Lock()
+		for _, account := range []string{"often", "seldom"} {
+			c := g.classOf(account, time.Now())
+			c.lacked = time.Now()
+			g.crowds(c, time.Now())
+		}
+		g.mu.Unlock()
+		end := time.Now().Add(4 * time.Second)
+		served := map[string]*atomic.Int64{"often": new(atomic.Int64), "seldom": new(atomic.Int64)}
+		done := make(chan struct{})
+		come := func(account string, pause time.Duration) {
+			for time.Now().Before(end) {
+				go func() {
+					if l, ok := g.gate.enter(g.Context(), account); ok {
+						served[account].Add(1)
+						time.Sleep(time.Millisecond)
+						l.leave()
+					}
+				}()
+				time.Sleep(pause)
+			}
+			done <- struct{}{}
+		}
+		go come("often", time.Millisecond)
+		go come("seldom", 97*time.Millisecond)
+		<-done
+		<-done
+		time.Sleep(time.Second)
+		if often, seldom := served["often"].Load(), served["seldom"].Load(); seldom < 5 || often == 0 {
+			g.Errorf("often got %d turns, seldom %d of 42", often, seldom)
+		}
+	})
+}
+
 // That one account crowds is no reason for another one not to wait as patiently as it likes.
 func TestGate_OneCrowdsAndTheOthersAreCalm(t *testing.T) {
 	atGate(t, 8, false, func(g *porter) {
@@ -239,6 +279,25 @@ func TestGate_StrangersAreOneAndNoCompany(t *testing.T) {
 		}
 		if got := len(g.takeAll("acme")); got != 8 {
 			g.Errorf("of what they left it gets %d", got)
+		}
+	})
+}
+
+// Whoever looks like a stranger each time, and turns out to be of one account each time, has no more places than anybody else.
+func TestGate_WhoComesAsAStrangerEachTimeGetsNoMore(t *testing.T) {
+	atGate(t, 16, false, func(g *porter) {
+		g.visit("b")
+		for range 20 {
+			l, ok := g.gate.enter(g.Context(), strangers)
+			if !ok {
+				break
+			}
+			if !l.belongs("noisy") {
+				l.leave()
+			}
+		}
+		if got := <-g.comeOf(g.Context(), "b"); !got.in {
+			g.Errorf("noisy has %d of 16, and b gets none", g.classes["noisy"].taken)
 		}
 	})
 }
@@ -335,6 +394,20 @@ func TestHall_APlaceBelongsToWhomItTurnsOutToBe(t *testing.T) {
 	}
 }
 
+func TestHall_WhoComesAsAStrangerEachTimeGetsNoMore(t *testing.T) {
+	h := newHall(16)
+	s, _ := h.enter("b")
+	s.leave()
+	for range 20 {
+		if s, ok := h.enter(strangers); ok && !s.belongs("noisy") {
+			s.leave()
+		}
+	}
+	if _, ok := h.enter("b"); !ok {
+		t.Errorf("noisy has %d of 16, and b gets none", h.by["noisy"])
+	}
+}
+
 // A request shows its token, or else its session; who shows nothing is not taken for anybody.
 func TestHints_GoByTheTokenOrTheSession(t *testing.T) {
 	with := func(header, value string) *http.Request {
@@ -379,5 +452,28 @@ func TestHints_AreFewAndFresh(t *testing.T) {
 	h.learn(credential{}, "acme")
 	if h.account(credential{}) != strangers {
 		t.Error("whoever shows nothing is taken for somebody")
+	}
+}
+
+func TestHints_ATokenIsOneHoweverItIsSpelled(t *testing.T) {
+	s, seen := new(Server), make(map[credential]bool)
+	for _, header := range []string{"Bearer k", "bearer k", "BEARER   k ", "Bearer \tk"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", header)
+		seen[s.shown(r)] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("it is taken for %d", len(seen))
+	}
+}
+
+// What several accounts come with says nothing: a proxy may have one for all.
+func TestHints_WhatSeveralComeWithIsNobodys(t *testing.T) {
+	var h hints
+	for _, account := range []string{"a", "a", "b", "b"} {
+		h.learn(credential{1}, account)
+	}
+	if got := h.account(credential{1}); got != strangers {
+		t.Errorf("it is taken for that of %s", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -294,5 +295,31 @@ func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
 	close(stop)
 	if got := s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`); got.field("status") != "completed" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Ids that look like parts of others lead nowhere, and nobody but auditors comes to what was signed and found.
+func TestI8_IDsThatPoseAsOthersLeadNowhere(t *testing.T) {
+	s := openDesk(t)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	digest := s.life("bob@acme", id).Life.Policy
+	for _, posing := range []string{id + "/1", id + "@1", id + "~2", "../" + id, id + "\x00", "acme/" + id, "clock", "audit-sign"} {
+		for _, path := range []string{"requests/", "policies/"} {
+			if got := s.call("bob@acme", "GET", "/api/v1/"+path+url.PathEscape(posing), ""); got.status != 404 && got.status != 400 {
+				t.Errorf("%s%q: %d %.100s", path, posing, got.status, got.body)
+			}
+		}
+	}
+	for _, who := range []string{"agent@acme", "bob@acme"} {
+		for _, path := range []string{"audit/checkpoints", "audit/findings", "audit"} {
+			if got := s.call(who, "GET", "/api/v1/"+path, ""); got.status != 403 {
+				t.Errorf("%s reads %s: %d", who, path, got.status)
+			}
+		}
+	}
+	// The one in force is that of all; when it was used first is not.
+	if got := s.call("bob@other", "GET", "/api/v1/policies/"+digest, ""); got.field("since") != nil {
+		t.Errorf("another account learns when it was used: %s", fmt.Sprint(got.field("since")))
 	}
 }

@@ -70,7 +70,7 @@ var Codes = []Code{
 	{"not_active", 409, "Not active", "The run is over, or waits for nothing."},
 	{"expired", 410, "Expired", "The deadline has passed."},
 	{"superseded", 410, "Superseded", "The run no longer asks this."},
-	{"digest_mismatch", 412, "Not what you saw", "What would be decided is not what you were shown. Look again."},
+	{"digest_mismatch", 412, "Not what you saw", "What would be decided is not what you were shown. Look again, and decide with a new resume id."},
 	{"resume_id_reused", 422, "Resume id reused", "This resume id belongs to another decision. Use a new one."},
 	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key belongs to something else. Use a new one."},
 	{"not_yours", 403, "Not yours to say", "Your word on this request would not count; the detail says why."},

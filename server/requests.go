@@ -61,12 +61,6 @@ type answersInput struct {
 	Limit  int    `query:"limit" minimum:"0" maximum:"1000"`
 }
 
-// AnswersPage is what was answered behind a cursor.
-type AnswersPage struct {
-	Items []executor.Answered `json:"items"`
-	Next  string              `json:"next" doc:"The cursor for the next call. It stays as it is when there is no more yet."`
-}
-
 func (s *Server) registerRequests() {
 	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "What people are asked, the oldest first", Approver, Auditor), s.listRequests)
 	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "One request", Agent, Approver, Auditor), s.getRequest)
@@ -146,7 +140,7 @@ func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) 
 	return s.run(ctx, request)
 }
 
-func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body AnswersPage }, error) {
+func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {
 	list, next, err := s.config.Executor.Answers(ctx, who(ctx).Account, in.Cursor, in.Limit)
 	if errors.Is(err, store.ErrKey) {
 		return nil, problem("bad_request", "the cursor is none of ours")
@@ -154,8 +148,9 @@ func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body A
 	if err != nil {
 		return nil, explain(err)
 	}
-	if list == nil {
-		list = []executor.Answered{}
+	page := api.AnswersPage{Items: make([]api.Answered, 0, len(list)), Next: next}
+	for _, answered := range list {
+		page.Items = append(page.Items, api.Answered(answered))
 	}
-	return &struct{ Body AnswersPage }{AnswersPage{Items: list, Next: next}}, nil
+	return &struct{ Body api.AnswersPage }{page}, nil
 }

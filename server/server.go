@@ -60,6 +60,7 @@ type Server struct {
 	routes  []string
 	// comparing are the turns of accounts whose books are compared, replaying of those whose past is judged by other rules.
 	comparing, replaying turns
+	unready              sometimes // in the log
 }
 
 // New makes a server.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -19,20 +20,37 @@ import (
 func (s *Server) stream(hctx huma.Context, show func(context.Context, *sse)) {
 	r, w := humago.Unwrap(hctx)
 	seen, ctx, out := w.(*seenWriter), hctx.Context(), s.open(w)
+	roles, _ := hctx.Operation().Metadata[allowed].([]Role)
 	if r.Method == http.MethodHead { // nobody reads it
 		return
 	}
 	seen.rest = func() {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
-		defer s.recheck(r, end)()
+		defer s.recheck(func() bool { return s.stillIn(r, roles) }, end)()
 		show(ctx, out)
 	}
 }
 
-// recheck calls end once whoever sent a request would not be let in with it any more. While nobody can say, nothing changes. After stop it looks at
-// the request no longer. Between two looks there is a timer and no goroutine: there may be many streams.
-func (s *Server) recheck(r *http.Request, end func()) (stop func()) {
+// stillIn reports whether whoever sent a request would be let in with it again. While nobody can say, they would. It is called where nobody recovers.
+func (s *Server) stillIn(r *http.Request, roles []Role) (in bool) {
+	defer func() {
+		if recover() != nil {
+			s.metrics.errors.WithLabelValues("panic").Inc()
+			s.config.Log.Error("authentication panicked", "stack", string(debug.Stack()))
+			in = true
+		}
+	}()
+	principal, err := s.identify(r)
+	if err != nil {
+		return !errors.Is(err, ErrUnauthenticated)
+	}
+	return principal.Account == who(r.Context()).Account && principal.Has(roles...)
+}
+
+// recheck calls end once somebody is not in any more. After stop it looks no longer. Between two looks there is a timer and no goroutine: there may be
+// many streams.
+func (s *Server) recheck(in func() bool, end func()) (stop func()) {
 	var mu sync.Mutex
 	over := false
 	var timer *time.Timer
@@ -44,7 +62,7 @@ func (s *Server) recheck(r *http.Request, end func()) (stop func()) {
 		if over {
 			return
 		}
-		if _, err := s.identify(r); errors.Is(err, ErrUnauthenticated) {
+		if !in() {
 			end()
 			return
 		}

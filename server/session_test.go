@@ -285,3 +285,59 @@ func TestSession_IsNotRenewedByWhoeverElseLetsIn(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A session that was planted in the browser, or known to somebody, is not the one that works after signing in.
+func TestSession_BeginsAnewWithEverySignIn(t *testing.T) {
+	p := openPorch(t, build{})
+	attacker := p.signedIn(somebody("acme", "agents"))
+	planted := attacker.session()
+	victim := p.browser()
+	victim.set(planted.Name, planted.Value)
+	p.idp.SignIn(somebody("acme", "admins"))
+	p.wait(31 * time.Minute) // or the browser would be in already, and not begin a sign-in
+	if got := victim.get(victim.toCallback("/")); got.status != 303 {
+		t.Fatalf("%+v", got)
+	}
+	if victim.session().Value == planted.Value {
+		t.Error("the session is the one that was there before")
+	}
+	p.wait(-31 * time.Minute)
+	if got := attacker.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("what was there before still works: %+v", got)
+	}
+	if got := victim.get("/api/v1/me"); !strings.Contains(got.body, `"admin"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSession_CannotBeChanged(t *testing.T) {
+	p := openPorch(t, build{})
+	b := p.signedIn(somebody("acme", "agents"))
+	good := b.session()
+	for i := 0; i < len(good.Value)-1; i += 7 { // the last character has unused bits
+		other := "A"
+		if good.Value[i] == 'A' {
+			other = "B"
+		}
+		b.set(good.Name, good.Value[:i]+other+good.Value[i+1:])
+		if got := b.get("/api/v1/me"); got.status != 401 {
+			t.Fatalf("with another character at %d: %+v", i, got)
+		}
+	}
+	dev, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "dev", Roles: []server.Role{server.Admin}}, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.toCallback("/")
+	_, flow := b.flowCookie()
+	for _, bad := range []string{"", "x", good.Value[:len(good.Value)/2], good.Value + good.Value, dev[strings.Index(dev, "token=")+6:], flow} {
+		b.set(good.Name, bad)
+		if got := b.get("/api/v1/me"); got.status != 401 {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+	b.set(good.Name, good.Value)
+	if got := b.get("/api/v1/me"); got.status != 200 {
+		t.Errorf("the good one: %+v", got)
+	}
+}

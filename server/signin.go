@@ -243,7 +243,8 @@ func (s *Server) letIn(w http.ResponseWriter, r *http.Request, who Principal, pr
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	p := s.people
 	over, had := p.session(r)
-	if had && p.crossOrigin(r) != nil {
+	// Browsers leave the session out of what another site posts. To answer that by taking the cookie away would let any page sign people out.
+	if had && p.crossOrigin(r) != nil || p.origins.Check(r) != nil {
 		s.refuseSignIn(w, r, problem("forbidden", "this came from a page of another origin"))
 		return
 	}

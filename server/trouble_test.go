@@ -45,3 +45,21 @@ func TestUnavailable_NotForThoseWhoAreGone(t *testing.T) {
 		t.Errorf("the operator reads:\n%s", log)
 	}
 }
+
+// readOnly is a store from which a server can only read.
+type readOnly struct{ store.Store }
+
+func (readOnly) Writable(context.Context) error { return errors.New("this user needs INSERT on audit") }
+
+// A replica that never became ready said so to whoever asked, and to nobody why. Health checks ask for ever, so it is not said to each.
+func TestReadyz_TheReasonIsInTheLogNowAndThen(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.Store = readOnly{c.Store} })
+	for range 3 {
+		if got := s.call("", "GET", "/readyz", ""); got.status != 503 || strings.Contains(got.body, "INSERT") {
+			t.Errorf("%+v", got)
+		}
+	}
+	if log := s.log.String(); strings.Count(log, "INSERT on audit") != 1 {
+		t.Errorf("the operator reads:\n%s", log)
+	}
+}

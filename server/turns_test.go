@@ -56,7 +56,7 @@ var slowCalls = []slowCall{
 
 // It is work for a processor, and whoever has one key can send a hundred at once: so there is one call of an account at a time, and no account waits
 // for another. Who goes away ends theirs.
-func TestAttack_ABusyAccountKeepsNoOtherWaiting(t *testing.T) {
+func TestTurns_ABusyAccountKeepsNoOtherWaiting(t *testing.T) {
 	for _, call := range slowCalls {
 		t.Run(call.name, func(t *testing.T) {
 			s := openStuck(t, "acme")
@@ -79,7 +79,7 @@ func TestAttack_ABusyAccountKeepsNoOtherWaiting(t *testing.T) {
 }
 
 // There are only so many processors: so many accounts at once, and the next is told to come again.
-func TestAttack_NotAllAccountsAtOnce(t *testing.T) {
+func TestTurns_NotAllAccountsAtOnce(t *testing.T) {
 	const most = 8
 	var accounts []string
 	for n := range most {

@@ -94,6 +94,12 @@ const (
 	SealedOnce    SealedWhat = "once"    // the name
 )
 
+// Writable is a store that knows whether this process may write to it. Others find out when they do.
+type Writable interface {
+	// Writable returns nil if it may, or says why not. It writes nothing.
+	Writable(ctx context.Context) error
+}
+
 // Indexed are checkpoints that can be read without their bytes, for whoever has the bytes from elsewhere.
 type Indexed interface {
 	Checkpoints

@@ -14,34 +14,13 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// both asks both ways, since nothing but the pieces may depend on it.
-func both(t *testing.T, do func(t *testing.T, streaming bool)) {
-	t.Run("Generate", func(t *testing.T) { do(t, false) })
-	t.Run("Stream", func(t *testing.T) { do(t, true) })
-}
-
-// get asks one way or the other.
-func get(ctx context.Context, m *Model, streaming bool, request *agent.Request) (*agent.Response, error) {
-	if !streaming {
-		return m.Generate(ctx, request)
-	}
-	_, response, err := modeltest.Collect(m.Stream(ctx, request))
-	return response, err
-}
-
 func mustAsk(t *testing.T, m *Model, streaming bool, request *agent.Request) *agent.Response {
 	t.Helper()
-	response, err := get(t.Context(), m, streaming, request)
+	response, err := modeltest.Get(t.Context(), m, streaming, request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return response
-}
-
-// hello returns the error of a simple request.
-func hello(ctx context.Context, m *Model, streaming bool) error {
-	_, err := get(ctx, m, streaming, modeltest.Ask("Hello"))
-	return err
 }
 
 func TestError_StatusAndWordsOfTheService(t *testing.T) {
@@ -68,8 +47,8 @@ func TestError_StatusAndWordsOfTheService(t *testing.T) {
 		{"redirect", send(307, http.Header{"Location": {"/v1/elsewhere"}}, ""), 307, false, "redirects"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			both(t, func(t *testing.T, streaming bool) {
-				err := hello(t.Context(), serve(t, test.reply).model(), streaming)
+			modeltest.Both(t, func(t *testing.T, streaming bool) {
+				err := modeltest.Hello(t.Context(), serve(t, test.reply).model(), streaming)
 				wantFailure(t, err, test.status, test.temporary, test.says)
 				if len(err.Error()) > 500 {
 					t.Errorf("the error has %d bytes", len(err.Error()))
@@ -98,21 +77,21 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 		}, true, "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantFailure(t, hello(t.Context(), serve(t, test.reply).model(), false), 0, test.temporary, test.says)
+			wantFailure(t, modeltest.Hello(t.Context(), serve(t, test.reply).model(), false), 0, test.temporary, test.says)
 		})
 	}
 	t.Run("a web page instead of a stream", func(t *testing.T) {
-		err := hello(t.Context(), serve(t, send(200, html, `<html>Welcome</html>`)).model(), true)
+		err := modeltest.Hello(t.Context(), serve(t, send(200, html, `<html>Welcome</html>`)).model(), true)
 		wantFailure(t, err, 0, false, "is the base URL right?")
 	})
 }
 
 func TestError_NobodyThere_IsTemporary(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t)
 		m := s.model()
 		s.Close()
-		wantFailure(t, hello(t.Context(), m, streaming), 0, true, "refused")
+		wantFailure(t, modeltest.Hello(t.Context(), m, streaming), 0, true, "refused")
 	})
 }
 
@@ -130,9 +109,9 @@ func TestError_ServiceRefusesBadConversations(t *testing.T) {
 }
 
 func TestRetry_AfterRateLimitAndOverload(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, refuse(429, "rate_limit_error", "Slow down."), refuse(529, "overloaded_error", "Overloaded"), echoing(strings.ToUpper))
-		if err := hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = nil }), streaming); err != nil {
+		if err := modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = nil }), streaming); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(s.Requests()); n != 3 {
@@ -144,9 +123,9 @@ func TestRetry_AfterRateLimitAndOverload(t *testing.T) {
 func TestRetry_NoMoreThanConfigured(t *testing.T) {
 	limit := refuse(429, "rate_limit_error", "Slow down.")
 	for _, retries := range []int{0, 1} {
-		both(t, func(t *testing.T, streaming bool) {
+		modeltest.Both(t, func(t *testing.T, streaming bool) {
 			s := serve(t, limit, limit)
-			err := hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = &retries }), streaming)
+			err := modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = &retries }), streaming)
 			wantFailure(t, err, 429, true, "Slow down.")
 			if n := len(s.Requests()); n != retries+1 {
 				t.Errorf("%d requests; want %d", n, retries+1)
@@ -156,31 +135,31 @@ func TestRetry_NoMoreThanConfigured(t *testing.T) {
 }
 
 func TestRetry_NotAfterARefusal(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, refuse(400, "invalid_request_error", "No."))
-		wantFailure(t, hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = new(5) }), streaming), 400, false, "No.")
+		wantFailure(t, modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = new(5) }), streaming), 400, false, "No.")
 	})
 }
 
 func TestContext_EndedWhileWaiting_ReturnsItsError(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ wireRequest) {
 			cancel()
 			<-r.Context().Done()
 		})
-		if err := hello(ctx, s.model(), streaming); !errors.Is(err, context.Canceled) {
+		if err := modeltest.Hello(ctx, s.model(), streaming); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v; want context.Canceled", err)
 		}
 	})
 }
 
 func TestContext_EndedBefore_NothingIsAsked(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		if err := hello(ctx, serve(t).model(), streaming); !errors.Is(err, context.DeadlineExceeded) {
+		if err := modeltest.Hello(ctx, serve(t).model(), streaming); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v; want context.DeadlineExceeded", err)
 		}
 	})
@@ -198,28 +177,21 @@ func TestError_NeverHoldsTheKey(t *testing.T) {
 		"in a media type": send(200, http.Header{"Content-Type": {"text/" + key}}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, func(t *testing.T, streaming bool) {
-				modeltest.WantNoKey(t, hello(t.Context(), serve(t, reply).model(), streaming), key)
+			modeltest.Both(t, func(t *testing.T, streaming bool) {
+				modeltest.WantNoKey(t, modeltest.Hello(t.Context(), serve(t, reply).model(), streaming), key)
 			})
 		})
 	}
 	t.Run("in an error of the transport", func(t *testing.T) {
-		both(t, func(t *testing.T, streaming bool) {
-			m := serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} })
-			modeltest.WantNoKey(t, hello(t.Context(), m, streaming), key)
+		modeltest.Both(t, func(t *testing.T, streaming bool) {
+			m := serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: modeltest.Telltale{}} })
+			modeltest.WantNoKey(t, modeltest.Hello(t.Context(), m, streaming), key)
 		})
 	})
 	t.Run("of a wrong key", func(t *testing.T) {
-		err := hello(t.Context(), serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }), false)
+		err := modeltest.Hello(t.Context(), serve(t).model(func(c *Config) { c.APIKey = "sk-wrong-" + key }), false)
 		wantFailure(t, err, 401, false, "invalid x-api-key: [API key]")
 	})
-}
-
-// telltale is a transport that puts the request's headers into its errors.
-type telltale struct{}
-
-func (telltale) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("cannot send %v", r.Header)
 }
 
 // Go follows redirects with all headers but a few that it knows; x-api-key is none of them.
@@ -228,9 +200,9 @@ func TestRedirect_ToAnotherHost_IsNotFollowed(t *testing.T) {
 		t.Error("the redirect was followed")
 	}))
 	defer elsewhere.Close()
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, send(307, http.Header{"Location": {elsewhere.URL}}, ""))
-		wantFailure(t, hello(t.Context(), s.model(), streaming), 307, false, "redirects")
+		wantFailure(t, modeltest.Hello(t.Context(), s.model(), streaming), 307, false, "redirects")
 	})
 }
 

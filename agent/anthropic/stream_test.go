@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -172,42 +171,14 @@ func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
 	}
 }
 
-// hold sends a text, and then nothing until the client is gone.
-func hold(gone chan<- struct{}) reply {
-	return func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-		modeltest.Dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
-		<-r.Context().Done()
-		close(gone)
-	}
-}
-
-func TestStream_ContextCancelled_ReturnsItsError(t *testing.T) {
-	gone := make(chan struct{})
-	m := serve(t, hold(gone)).model()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var last error
-	for piece, err := range m.Stream(ctx, modeltest.Ask("Hello")) {
-		if last = err; err == nil && piece.Text == "Well" {
-			cancel()
-		}
-	}
-	if last != context.Canceled { // and not an error of the model's
-		t.Errorf("stream ended with %v; want context.Canceled", last)
-	}
-	<-gone
-}
-
-func TestStream_ConsumerLeaves_ConnectionIsClosed(t *testing.T) {
-	gone := make(chan struct{})
-	m := serve(t, hold(gone)).model()
-	for _, err := range m.Stream(t.Context(), modeltest.Ask("Hello")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		break
-	}
-	<-gone // or the test ends by its time limit
+func TestStream_EndsWithItsReader(t *testing.T) {
+	modeltest.WantStreamsEnd(t, func(t *testing.T, gone chan<- struct{}) agent.Streamer {
+		return serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
+			modeltest.Dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
+			<-r.Context().Done()
+			close(gone)
+		}).model()
+	})
 }
 
 func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {

@@ -77,7 +77,7 @@ func followUp(answer agent.Message) *agent.Request {
 }
 
 func TestThinking_ComesBackAsItWas(t *testing.T) {
-	both(t, func(t *testing.T, streaming bool) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		first := answer("["+strings.Join(thoughtful, ",")+"]", "tool_use", someUsage)
 		if streaming {
 			first = stream(thoughtfully()...)

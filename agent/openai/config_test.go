@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,18 +8,10 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// capture is a transport that keeps the request and answers nothing.
-type capture struct{ request *http.Request }
-
-func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.request = r
-	return nil, errors.New("captured")
-}
-
 // sent returns the request that a model with this config makes.
 func sent(t *testing.T, config Config) *http.Request {
 	t.Helper()
-	var transport capture
+	var transport modeltest.Capture
 	config.Model = "gpt-test"
 	config.HTTPClient = &http.Client{Transport: &transport}
 	config.MaxRetries = new(0)
@@ -28,10 +19,10 @@ func sent(t *testing.T, config Config) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Generate(t.Context(), modeltest.Ask("Hello")); err == nil || transport.request == nil {
+	if _, err := m.Generate(t.Context(), modeltest.Ask("Hello")); err == nil || transport.Request == nil {
 		t.Fatalf("no request was made: %v", err)
 	}
-	return transport.request
+	return transport.Request
 }
 
 func TestNew_WithoutAnythingElse_AsksOpenAIWithTheKeyOfTheEnvironment(t *testing.T) {

@@ -14,22 +14,6 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// both asks both ways, since errors must not depend on it.
-func both(t *testing.T, do func(t *testing.T, ask func(*Model, context.Context) error)) {
-	t.Run("Generate", func(t *testing.T) {
-		do(t, func(m *Model, ctx context.Context) error {
-			_, err := m.Generate(ctx, modeltest.Ask("Hello"))
-			return err
-		})
-	})
-	t.Run("Stream", func(t *testing.T) {
-		do(t, func(m *Model, ctx context.Context) error {
-			_, _, err := modeltest.Collect(m.Stream(ctx, modeltest.Ask("Hello")))
-			return err
-		})
-	})
-}
-
 func TestError_StatusAndWordsOfTheService(t *testing.T) {
 	page := "<html>\n<body>" + strings.Repeat(" upstream ä", 200) + "</body></html>"
 	for _, test := range []struct {
@@ -55,8 +39,8 @@ func TestError_StatusAndWordsOfTheService(t *testing.T) {
 		{"redirect", send(307, http.Header{"Location": {"/v1/elsewhere"}}, ""), 307, false, "redirects"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
-				err := ask(serve(t, test.reply).model(), t.Context())
+			modeltest.Both(t, func(t *testing.T, streaming bool) {
+				err := modeltest.Hello(t.Context(), serve(t, test.reply).model(), streaming)
 				wantFailure(t, err, test.status, test.temporary, test.says)
 				if len(err.Error()) > 500 {
 					t.Errorf("the error has %d bytes", len(err.Error()))
@@ -96,11 +80,11 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 }
 
 func TestError_NobodyThere_IsTemporary(t *testing.T) {
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t)
 		m := s.model()
 		s.Close()
-		wantFailure(t, ask(m, t.Context()), 0, true, "refused")
+		wantFailure(t, modeltest.Hello(t.Context(), m, streaming), 0, true, "refused")
 	})
 }
 
@@ -118,10 +102,10 @@ func TestError_ServiceRefusesBadConversations(t *testing.T) {
 }
 
 func TestRetry_AfterTheRateLimit(t *testing.T) {
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, refuse(429, "requests", "rate_limit_exceeded", "Slow down."), refuse(500, "server_error", "", "Sorry."),
 			echoing(strings.ToUpper))
-		if err := ask(s.model(func(c *Config) { c.MaxRetries = nil }), t.Context()); err != nil {
+		if err := modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = nil }), streaming); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(s.Requests()); n != 3 {
@@ -133,9 +117,9 @@ func TestRetry_AfterTheRateLimit(t *testing.T) {
 func TestRetry_NoMoreThanConfigured(t *testing.T) {
 	limit := refuse(429, "requests", "rate_limit_exceeded", "Slow down.")
 	for _, retries := range []int{0, 1} {
-		both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+		modeltest.Both(t, func(t *testing.T, streaming bool) {
 			s := serve(t, limit, limit)
-			err := ask(s.model(func(c *Config) { c.MaxRetries = &retries }), t.Context())
+			err := modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = &retries }), streaming)
 			wantFailure(t, err, 429, true, "Slow down.")
 			if n := len(s.Requests()); n != retries+1 {
 				t.Errorf("%d requests; want %d", n, retries+1)
@@ -145,31 +129,31 @@ func TestRetry_NoMoreThanConfigured(t *testing.T) {
 }
 
 func TestRetry_NotAfterARefusal(t *testing.T) {
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, refuse(400, "invalid_request_error", "", "No."))
-		wantFailure(t, ask(s.model(func(c *Config) { c.MaxRetries = new(5) }), t.Context()), 400, false, "No.")
+		wantFailure(t, modeltest.Hello(t.Context(), s.model(func(c *Config) { c.MaxRetries = new(5) }), streaming), 400, false, "No.")
 	})
 }
 
 func TestContext_EndedWhileWaiting_ReturnsItsError(t *testing.T) {
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ wireRequest) {
 			cancel()
 			<-r.Context().Done()
 		})
-		if err := ask(s.model(), ctx); !errors.Is(err, context.Canceled) {
+		if err := modeltest.Hello(ctx, s.model(), streaming); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v; want context.Canceled", err)
 		}
 	})
 }
 
 func TestContext_EndedBefore_NothingIsAsked(t *testing.T) {
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
-		if err := ask(serve(t).model(), ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := modeltest.Hello(ctx, serve(t).model(), streaming); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v; want context.DeadlineExceeded", err)
 		}
 	})
@@ -186,14 +170,14 @@ func TestError_NeverHoldsTheKey(t *testing.T) {
 		"in a media type": send(200, http.Header{"Content-Type": {"text/" + key}}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
-				modeltest.WantNoKey(t, ask(serve(t, reply).model(), t.Context()), key)
+			modeltest.Both(t, func(t *testing.T, streaming bool) {
+				modeltest.WantNoKey(t, modeltest.Hello(t.Context(), serve(t, reply).model(), streaming), key)
 			})
 		})
 	}
 	t.Run("in an error of the transport", func(t *testing.T) {
-		both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
-			modeltest.WantNoKey(t, ask(serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: telltale{}} }), t.Context()), key)
+		modeltest.Both(t, func(t *testing.T, streaming bool) {
+			modeltest.WantNoKey(t, modeltest.Hello(t.Context(), serve(t).model(func(c *Config) { c.HTTPClient = &http.Client{Transport: modeltest.Telltale{}} }), streaming), key)
 		})
 	})
 	t.Run("of a wrong key", func(t *testing.T) {
@@ -202,22 +186,15 @@ func TestError_NeverHoldsTheKey(t *testing.T) {
 	})
 }
 
-// telltale is a transport that puts the request's headers into its errors.
-type telltale struct{}
-
-func (telltale) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("cannot send %v", r.Header)
-}
-
 // A redirect to another host would take the conversation there.
 func TestRedirect_ToAnotherHost_IsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the redirect was followed")
 	}))
 	defer elsewhere.Close()
-	both(t, func(t *testing.T, ask func(*Model, context.Context) error) {
+	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t, send(307, http.Header{"Location": {elsewhere.URL}}, ""))
-		wantFailure(t, ask(s.model(), t.Context()), 307, false, "redirects")
+		wantFailure(t, modeltest.Hello(t.Context(), s.model(), streaming), 307, false, "redirects")
 	})
 }
 

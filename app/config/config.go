@@ -137,7 +137,7 @@ type Audit struct {
 type Sign struct {
 	Key   string        `key:"key" help:"The file with the signing key; it is made if it is not there, and all replicas have the same. Without it the server signs nothing. Keep it apart from the store: whoever has both can write a log anew."`
 	Every time.Duration `key:"every" min:"1s" help:"How often what was added is signed. What is younger can be taken away unnoticed."`
-	Dir   string        `key:"dir" help:"A folder to which each checkpoint is written, too: one that whoever can write to the store cannot write to. A log that does not extend what is there is never signed. With replicas, a volume that they share."`
+	Dir   string        `key:"dir" help:"A folder to which each checkpoint is written, too: one that whoever can write to the store cannot write to. A log that does not extend what is there is never signed. It has to be there: the server does not make it. With replicas, a volume that they share."`
 }
 
 // Check says how often logs are checked.
@@ -164,7 +164,7 @@ type Limits struct {
 
 // Webhooks are answers on their way.
 type Webhooks struct {
-	Secrets     []Secret `key:"secrets" help:"What webhooks are signed with, whsec_…, the newest first. Better in a file, or in the environment."`
+	Secrets     []Secret `key:"secrets" help:"What webhooks are signed with, whsec_…, the newest first. Who can check a signature with a secret can make one, so each account should have its own: \"acme: whsec_…\" is for the account acme alone; one without an account is for all that have none. Better in a file, or in the environment."`
 	SecretsFile string   `key:"secretsFile" help:"A file with the secrets, one a line, in the place of secrets."`
 	Allow       []string `key:"allow" help:"Hosts and prefixes (10.1.0.0/16) that webhooks may go to although they are not public."`
 }
@@ -240,4 +240,10 @@ func (s Secret) Reveal() string { return string(s) }
 func (s Secret) Pair() (name, value string) {
 	name, value, _ = strings.Cut(string(s), ":")
 	return strings.TrimSpace(name), strings.TrimSpace(value)
+}
+
+// Webhook is a secret of webhooks, "whsec_…" or "ACCOUNT: whsec_…", taken apart. An account may have colons, a secret has none.
+func (s Secret) Webhook() (account, secret string) {
+	last := strings.LastIndex(string(s), ":")
+	return strings.TrimSpace(string(s[:max(last, 0)])), strings.TrimSpace(string(s[last+1:]))
 }

@@ -343,11 +343,3 @@ func TestI7_SecretsAreNotShown(t *testing.T) {
 		}
 	}
 }
-
-func TestNearest(t *testing.T) {
-	for word, want := range map[string]string{"adr": "addr", "ADDR": "addr", "zzzz": "", "readTimout": "readTimeout"} {
-		if got := nearest(word, []string{"addr", "tls", "readTimeout"}); got != want {
-			t.Errorf("%s is near to %q", word, got)
-		}
-	}
-}

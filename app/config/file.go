@@ -107,7 +107,7 @@ func (r reader) unknown(s setting, key *yaml.Node) {
 		}
 	}
 	hint := ""
-	if near := nearest(key.Value, names); near != "" {
+	if near := meant(key.Value, names); near != "" {
 		hint = "; did you mean " + join(s.path, near) + "?"
 	} else if len(elsewhere) > 0 {
 		hint = "; did you mean " + strings.Join(elsewhere, " or ") + "?"

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/fermata-go/fermata/internal/nearest"
 )
 
 // setting is one key of the file, or a section of it.
@@ -91,33 +93,7 @@ func Keys() []string {
 	return list
 }
 
-// nearest is the word among some that somebody may have meant; "" if none is near.
-func nearest(word string, words []string) string {
-	best, least := "", max(2, len(word)/3)+1
-	for _, w := range words {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
-			best, least = w, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters that differ (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+// meant is the word among some that somebody may have meant; "" if none is near.
+func meant(word string, words []string) string {
+	return nearest.Word(word, words, max(2, len(word)/3))
 }

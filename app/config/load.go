@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/nearest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -69,7 +70,7 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 		s, ok := known[name]
 		if !ok {
 			// Others begin their variables like this, too: a cluster does for every service named fermata. So only what is nearly one is told.
-			if near := nearest(name, names); near != "" && distance(name, near) <= 2 {
+			if near := nearest.Word(name, names, 2); near != "" {
 				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is no setting; did you mean %s?", name, near))
 			}
 			continue
@@ -213,7 +214,7 @@ func (c *Config) check(wrong *mistakes) {
 		}
 	}
 	for _, secret := range c.Webhooks.Secrets {
-		if !strings.HasPrefix(secret.Reveal(), "whsec_") {
+		if _, text := secret.Webhook(); !strings.HasPrefix(text, "whsec_") {
 			bad("webhooks.secrets", "a secret begins with whsec_")
 		}
 	}

@@ -80,7 +80,7 @@ func boolError(text string) error {
 }
 
 func didYouMean(word string, words []string) string {
-	if near := nearest(word, words); near != "" {
+	if near := meant(word, words); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -25,6 +25,8 @@ var floors = []floor{
 
 	{"store", may(".", "internal/..."), "the port behind which state is kept; it knows no engine, so that any engine may use it"},
 	{"store/memory", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store/internal/booktest", may("store"), "books for the tests of single stores, written through the port"},
+	{"store/internal/proxytest", may(), "a network for the tests of stores, which knows nothing of them"},
 	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite sees a store only through the port, as the engine does, and compares it with the reference"},
 	{"store/sqlite", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
@@ -64,7 +66,7 @@ var floors = []floor{
 	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "graphs for the demo are written as a user would write them; one provider gives up"},
-	{"app/config", may(), "settings are read and checked without the parts that they are for"},
+	{"app/config", may("internal/..."), "settings are read and checked without the parts that they are for"},
 	{"app/tui", may(".", "api", "client", "internal/..."), "the inbox in a terminal is one more client: what it knows, it knows from the API"},
 	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
 
@@ -142,6 +144,9 @@ var testSupports = []testSupport{
 	{"internal/oidctest", "gives each test an OpenID provider of its own, which fails the test if a client breaks the rules"},
 	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},
 	{"internal/redistest", "gives each test a Redis of its own and fails the test if there is none"},
+	{"internal/testserver", "starts a test again in a process that ends badly, and wants its servers gone"},
+	{"store/internal/booktest", "writes books of runs for the tests of single stores"},
+	{"store/internal/proxytest", "gives a test a network of its own, which ends with it"},
 	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
 	{"audit/audittest", "the suite that every audit log passes is called from the store's own tests"},
 	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},

@@ -3,27 +3,17 @@
 package pgtest
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/testserver"
 )
-
-// A test that needs a test process which ends badly starts this binary again with this variable set.
-const ending = "FERMATA_PGTEST_ENDING"
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
@@ -180,73 +170,8 @@ func TestVersion_ComparesAsNumbers(t *testing.T) {
 
 // However the test process ends, no server and no file of it stays.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
-	if how := os.Getenv(ending); how != "" {
-		end(t, how)
-		return
-	}
-	for _, how := range []string{"panic", "kill"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			child := exec.Command(exe, "-test.run", "^"+t.Name()[:strings.Index(t.Name(), "/")]+"$")
-			child.Env = append(os.Environ(), ending+"="+how)
-			stdout, err := child.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := child.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var pid int
-			var dir string
-			for lines := bufio.NewScanner(stdout); lines.Scan(); {
-				fmt.Sscanf(lines.Text(), "server %d in %s", &pid, &dir)
-			}
-			if err := child.Wait(); err == nil || pid == 0 {
-				t.Fatalf("the child ended well, or told nothing: %v, %d", err, pid)
-			}
-			wantGone(t, pid, dir)
-		})
-	}
-}
-
-// end runs in the child.
-func end(t *testing.T, how string) {
-	New(t)
-	fmt.Printf("server %d in %s\n", shared.cluster.server.Process.Pid, shared.cluster.dir)
-	switch how {
-	case "panic":
-		panic("as tests do")
-	case "kill":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}
-}
-
-func wantGone(t *testing.T, pid int, dir string) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(testserver.Patience)
-	for {
-		_, err := os.Stat(dir)
-		if errors.Is(err, fs.ErrNotExist) && !running(pid) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the server runs: %t; its directory: %v", running(pid), err)
-		}
-	}
-}
-
-// running says whether a process is there and does something: an entry that its new parent has not collected is neither.
-func running(pid int) bool {
-	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
-		return false
-	}
-	return syscall.Kill(pid, 0) == nil
+	testserver.WantNothingLeft(t, func() (int, string) {
+		New(t)
+		return shared.cluster.server.Process.Pid, shared.cluster.dir
+	})
 }

@@ -3,24 +3,14 @@
 package redistest
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fermata-go/fermata/internal/testserver"
 )
-
-// A test that needs a test process which ends badly starts this binary again with this variable set.
-const ending = "FERMATA_REDISTEST_ENDING"
 
 func connect(t *testing.T, rawURL string) *redis.Client {
 	t.Helper()
@@ -75,66 +65,5 @@ func TestFind_MissingNamesTheCure(t *testing.T) {
 
 // However the test process ends, no server of it stays.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
-	if how := os.Getenv(ending); how != "" {
-		end(t, how)
-		return
-	}
-	for _, how := range []string{"panic", "kill"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			child := exec.Command(exe, "-test.run", "^"+t.Name()[:strings.Index(t.Name(), "/")]+"$")
-			child.Env = append(os.Environ(), ending+"="+how)
-			stdout, err := child.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := child.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var pid int
-			for lines := bufio.NewScanner(stdout); lines.Scan(); {
-				fmt.Sscanf(lines.Text(), "server %d", &pid)
-			}
-			if err := child.Wait(); err == nil || pid == 0 {
-				t.Fatalf("the child ended well, or told nothing: %v, %d", err, pid)
-			}
-			wantGone(t, pid)
-		})
-	}
-}
-
-// end runs in the child.
-func end(t *testing.T, how string) {
-	fmt.Printf("server %d\n", Start(t).process.Process.Pid)
-	switch how {
-	case "panic":
-		panic("as tests do")
-	case "kill":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}
-}
-
-func wantGone(t *testing.T, pid int) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(testserver.Patience); running(pid); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("the server still runs")
-		}
-	}
-}
-
-// running says whether a process is there and does something: an entry that its new parent has not collected does nothing.
-func running(pid int) bool {
-	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
-		return false
-	}
-	return syscall.Kill(pid, 0) == nil
+	testserver.WantNothingLeft(t, func() (int, string) { return Start(t).process.Process.Pid, "" })
 }

@@ -9,18 +9,26 @@ import (
 	"strings"
 )
 
-// Decode is json.Unmarshal for what a program has kept, which may have been another one. A value that has members which v has no place for, while
+// Read is json.Unmarshal that leaves a number in an untyped place as it was written: a float64 could be another one. data is one JSON value.
+func Read(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode(v)
+}
+
+// Decode is [Read] for what a program has kept, which may have been another one. A value that has members which v has no place for, while
 // v has members that the value does not have, is an error: taking a renamed member for two unrelated changes would lose one and make one up, and
 // a no could become a yes. A value that only has more, or less, is read.
 func Decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
+	dec.UseNumber()
 	if dec.Decode(v) == nil {
 		return nil
 	}
 	kept := reflect.ValueOf(v).Elem()
 	kept.SetZero()
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := Read(data, v); err != nil {
 		kept.SetZero()
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/safely"
@@ -67,6 +68,30 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 		return found
 	}
 	return nil
+}
+
+// Untyped reports whether a value of the type has places of which the type does not say what is there: what JSON makes of those is something else than
+// what was put there, an int a number and a struct a map.
+func Untyped(t reflect.Type) bool { return untyped(t, nil) }
+
+func untyped(t reflect.Type, path []reflect.Type) bool {
+	if slices.Contains(path, t) || HasOwnJSON(t) {
+		return false
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return untyped(t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("json") != "-" && untyped(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // borrowedJSON looks at a struct that has JSON methods: whether it has them from a type that it embeds, so that nothing else in it

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -35,18 +36,26 @@ type Schema struct {
 type choices interface{ Choices() []string }
 
 // For derives the schema of a Go type. JSON cannot hold every type: that is the error.
-func For[T any]() (Schema, error) {
-	t := reflect.TypeFor[T]()
-	special := make(map[reflect.Type]*jsonschema.Schema)
-	recursive := collectChoices(t, special, nil)
-	restricted := len(special) > 0
-	special[reflect.TypeFor[json.RawMessage]()] = &jsonschema.Schema{} // any JSON
-	derived := &jsonschema.Schema{}                                    // anything: a schema cannot be derived for a type that contains itself
+func For[T any]() (Schema, error) { return of(reflect.TypeFor[T](), nil) }
+
+// ForPart is [For] for a T of which anything may be left out: it is zero then.
+func ForPart[T any]() (Schema, error) { return of(reflect.TypeFor[T](), needNothing) }
+
+func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
+	special := kinds{schemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {}, // any JSON
+		reflect.TypeFor[json.Number]():     {Type: "number"},
+	}}
+	recursive := special.collect(t, nil)
+	derived := &jsonschema.Schema{} // anything: a schema cannot be derived for a type that contains itself
 	if !recursive {
 		var err error
-		if derived, err = jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: special}); err != nil {
+		if derived, err = special.derive(t); err != nil {
 			return Schema{}, fmt.Errorf("%s has no JSON Schema: %w", t, err)
 		}
+	}
+	if change != nil {
+		change(derived)
 	}
 	text, err := json.Marshal(derived)
 	if err != nil {
@@ -56,7 +65,7 @@ func For[T any]() (Schema, error) {
 	if err != nil {
 		return Schema{}, err
 	}
-	s := Schema{Text: text, BeyondType: restricted, Recursive: recursive, resolved: resolved}
+	s := Schema{Text: text, BeyondType: special.restricted, Recursive: recursive, resolved: resolved}
 	if !recursive {
 		sum := sha256.Sum256(text)
 		s.Print = hex.EncodeToString(sum[:6])
@@ -111,18 +120,19 @@ func Readable(text string) string { return bound.ReplaceAllString(text, ": it $1
 
 // TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
 func TextFor[T any]() json.RawMessage {
-	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {},
-	}})
-	if err != nil {
-		return nil
+	t := reflect.TypeFor[T]()
+	if known, ok := texts.Load(t); ok {
+		return known.(json.RawMessage)
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil
+	var text json.RawMessage
+	if s, err := For[T](); err == nil && !s.Recursive {
+		text = s.Text
 	}
+	texts.Store(t, text)
 	return text
 }
+
+var texts sync.Map // of reflect.Type to what TextFor returns, which nobody changes
 
 // Fits checks data that came from outside against a schema that was part of the question; no schema fits all.
 func Fits(what string, text, data json.RawMessage) error {
@@ -143,35 +153,6 @@ func Fits(what string, text, data json.RawMessage) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
-}
-
-// collectChoices finds the types within t that list their values, and whether t contains itself.
-func collectChoices(t reflect.Type, found map[reflect.Type]*jsonschema.Schema, path []reflect.Type) (recursive bool) {
-	for _, outer := range path {
-		if outer == t {
-			return true
-		}
-	}
-	if c, ok := reflect.Zero(t).Interface().(choices); ok && t.Kind() == reflect.String {
-		enum := &jsonschema.Schema{Type: "string"}
-		for _, value := range c.Choices() {
-			enum.Enum = append(enum.Enum, value)
-		}
-		found[t] = enum
-		return false
-	}
-	path = append(path, t)
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return collectChoices(t.Elem(), found, path)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
-				recursive = collectChoices(t.Field(i).Type, found, path) || recursive
-			}
-		}
-	}
-	return recursive
 }
 
 // CheckChoices looks through a value for strings that are none of their type's choices.

@@ -32,12 +32,17 @@ type DeliveryError struct {
 	final bool          // it makes no sense to try again
 }
 
-func (e *DeliveryError) Error() string {
+func (e *DeliveryError) Error() string { return "external: " + e.ForLog() }
+
+// ForLog is what an operator may read; see [provider.LogError].
+func (e *DeliveryError) ForLog() string {
 	if e.Status != 0 {
-		return fmt.Sprintf("external: %s answered %d", e.Host, e.Status)
+		return fmt.Sprintf("%s answered %d", e.Host, e.Status)
 	}
-	return fmt.Sprintf("external: %s was not reached: %s", e.Host, e.Problem)
+	return fmt.Sprintf("%s was not reached: %s", e.Host, e.Problem)
 }
+
+var _ provider.LogError = (*DeliveryError)(nil)
 
 // refused is nil if the receiver took the message.
 func refused(host string, response *http.Response) error {

@@ -138,14 +138,33 @@ func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	}
 	keys := make([][]byte, len(secrets))
 	for i, secret := range secrets {
-		text, prefixed := strings.CutPrefix(secret, secretPrefix)
-		key, err := base64.StdEncoding.DecodeString(text)
-		if !prefixed || err != nil || len(key) < minSecret || len(key) > maxSecret {
-			return nil, fmt.Errorf("%w: secret %d of the account is not %s and the base64 of %d to %d bytes", provider.ErrGiveUp, i+1, secretPrefix, minSecret, maxSecret)
+		key, ok := keyOf(secret)
+		if !ok {
+			return nil, fmt.Errorf("%w: secret %d of the account is not %s", provider.ErrGiveUp, i+1, secretForm)
 		}
 		keys[i] = key
 	}
 	return keys, nil
+}
+
+// secretForm is what a secret looks like.
+var secretForm = fmt.Sprintf("%s and the base64 of %d to %d bytes", secretPrefix, minSecret, maxSecret)
+
+// keyOf is the key that a secret stands for.
+func keyOf(secret string) (key []byte, ok bool) {
+	text, prefixed := strings.CutPrefix(secret, secretPrefix)
+	key, err := base64.StdEncoding.DecodeString(text)
+	return key, prefixed && err == nil && len(key) >= minSecret && len(key) <= maxSecret
+}
+
+// CheckSecrets says which of some secrets for [Config.Secrets] is none, without a word of it. A run with a callback could not be answered with it.
+func CheckSecrets(secrets []string) error {
+	for i, secret := range secrets {
+		if _, ok := keyOf(secret); !ok {
+			return fmt.Errorf("secret %d is not %s", i+1, secretForm)
+		}
+	}
+	return nil
 }
 
 // sign sets the headers by which a receiver knows who sent this, when, and whether it has seen it. There is one signature for each key.

@@ -32,5 +32,5 @@ func Example() {
 	}
 	// Output:
 	// inproc:shout Says it louder.
-	// {"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}
+	// {"type":"object","properties":{"text":{"type":"string"}},"additionalProperties":false}
 }

@@ -28,21 +28,42 @@ type FlowConfig[S any] struct {
 	Explain func(ctx context.Context, state S, back provider.Back) (string, error)
 }
 
-// Flow makes a graph that can be run by name. Its input is the state's JSON, its output that of the final state.
+// Flow makes a graph that can be run by name. Its input is the state's JSON, of which anything may be left out and is zero then; its output is that of
+// the final state.
 func Flow[S any](flow *graph.Flow[S], config FlowConfig[S]) Graph {
 	if config.Name == "" {
 		config.Name = flow.Name()
 	}
-	return &flowGraph[S]{flow, config}
+	g := &flowGraph[S]{flow: flow, config: config}
+	if s, err := schema.ForPart[S](); err == nil && !s.Recursive {
+		g.input = &s
+	}
+	return g
 }
 
 type flowGraph[S any] struct {
 	flow   *graph.Flow[S]
 	config FlowConfig[S]
+	input  *schema.Schema // nil if only decoding can check it
 }
 
 func (g *flowGraph[S]) describe() (provider.Graph, error) {
-	return provider.Graph{Name: g.config.Name, Description: g.config.Description, Input: schema.TextFor[S]()}, nil
+	d := provider.Graph{Name: g.config.Name, Description: g.config.Description}
+	if g.input != nil {
+		d.Input = g.input.Text
+	}
+	return d, nil
+}
+
+// begin reads what a run begins with.
+func (g *flowGraph[S]) begin(input json.RawMessage) (state S, err error) {
+	if err = strictjson.Decode(input, &state); err == nil && g.input != nil {
+		err = g.input.Validate(input)
+	}
+	if err != nil {
+		return state, fmt.Errorf("%w: %w", errInput, err)
+	}
+	return state, nil
 }
 
 func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
@@ -83,8 +104,8 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	saved, err := g.flow.Inspect(ctx, e.Run.ID, options...)
 	switch {
 	case errors.Is(err, graph.ErrUnknownRun):
-		if err := strictjson.Decode(e.Input, &state); err != nil {
-			return state, fmt.Errorf("%w: %w", errInput, err)
+		if state, err = g.begin(e.Input); err != nil {
+			return state, err
 		}
 		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
 	case err != nil:

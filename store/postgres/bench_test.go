@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // BenchmarkGate takes runs from question to question: decided, claimed, an effect begun and ended, given back. Five transactions.
@@ -18,7 +19,7 @@ func BenchmarkGate(b *testing.B) {
 			var working sync.WaitGroup
 			for n := range runs {
 				id := fmt.Sprint("run-", n)
-				rest(b, s, begin(b, s, id), nil, id+"/0")
+				booktest.Rest(b, s, booktest.Begin(b, s, id), nil, id+"/0")
 				working.Go(func() {
 					gate := 0
 					for range todo {
@@ -40,10 +41,10 @@ func BenchmarkGate(b *testing.B) {
 
 func passGate(b *testing.B, s *Store, run string, gate int) error {
 	ctx, id := b.Context(), fmt.Sprint(run, "/", gate)
-	if receipt, err := s.Decide(ctx, say(run, id, store.Approve, id)); err != nil || receipt.Result != store.Accepted {
+	if receipt, err := s.Decide(ctx, booktest.Say(run, id, store.Approve, id)); err != nil || receipt.Result != store.Accepted {
 		return fmt.Errorf("%s, %w", receipt.Result, err)
 	}
-	work, err := s.Claim(ctx, store.Claim{Owner: "bench", Lease: long, Account: "acme", Run: run})
+	work, err := s.Claim(ctx, store.Claim{Owner: "bench", Lease: booktest.Long, Account: "acme", Run: run})
 	if err != nil || work == nil {
 		return fmt.Errorf("%v, %w", work, err)
 	}
@@ -53,6 +54,6 @@ func passGate(b *testing.B, s *Store, run string, gate int) error {
 	if err = s.End(ctx, store.EffectEnd{Account: "acme", Interrupt: id, Number: 1, State: store.Succeeded}); err != nil {
 		return err
 	}
-	_, err = s.Rest(ctx, work.Lease, asking([]string{id}, fmt.Sprint(run, "/", gate+1)))
+	_, err = s.Rest(ctx, work.Lease, booktest.Asking([]string{id}, fmt.Sprint(run, "/", gate+1)))
 	return err
 }

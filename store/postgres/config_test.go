@@ -89,8 +89,8 @@ func TestI7_ErrorsOfALostServerNeverHoldThePassword(t *testing.T) {
 	network, connString := through(t, pgtest.New(t))
 	password, _, _ := strings.Cut(strings.Split(connString, ":")[2], "@")
 	s := mustOpen(t, connString, Config{})
-	network.listener.Close()
-	network.reset()
+	network.Refuse()
+	network.Reset()
 	for range 3 { // the connection is lost; then no new one is to be had
 		_, err := s.Load(t.Context(), demo)
 		if !errors.Is(err, ErrUnavailable) {

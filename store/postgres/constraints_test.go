@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // forbiddenWrite is a write that the database refuses, and a part of what it says.
@@ -211,35 +212,35 @@ func undecide(where string) string {
 // no questions.
 func scene(t *testing.T, s *Store) {
 	t.Helper()
-	over := begin(t, s, "over")
-	rest(t, s, over, nil, "was", "and", "late")
-	accepted(t, s, say("over", "0", store.Approve, "was"))
-	rest(t, s, claim(t, s, "over"), []string{"was"}, "and", "late")
-	accepted(t, s, say("over", "last", store.Approve, "and"))
-	end := asking([]string{"and"}, "late")
+	over := booktest.Begin(t, s, "over")
+	booktest.Rest(t, s, over, nil, "was", "and", "late")
+	booktest.Accepted(t, s, booktest.Say("over", "0", store.Approve, "was"))
+	booktest.Rest(t, s, booktest.Claim(t, s, "over"), []string{"was"}, "and", "late")
+	booktest.Accepted(t, s, booktest.Say("over", "last", store.Approve, "and"))
+	end := booktest.Asking([]string{"and"}, "late")
 	end.Status = store.Completed
-	if _, err := s.Rest(t.Context(), claim(t, s, "over"), end); err != nil {
+	if _, err := s.Rest(t.Context(), booktest.Claim(t, s, "over"), end); err != nil {
 		t.Fatal(err)
 	}
-	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
-	rest(t, s, begin(t, s, "slept"), nil, "before", "after")
-	accepted(t, s, say("slept", "slept", store.Approve, "before"))
-	rest(t, s, claim(t, s, "slept"), []string{"before"}, "after")
-	accepted(t, s, say("slept", "awake", store.Approve, "after"))
-	claim(t, s, "slept")
-	begin(t, s, "second")
-	busy := newRun("busy")
+	booktest.Rest(t, s, booktest.Begin(t, s, "asleep"), nil, "asleep")
+	booktest.Rest(t, s, booktest.Begin(t, s, "slept"), nil, "before", "after")
+	booktest.Accepted(t, s, booktest.Say("slept", "slept", store.Approve, "before"))
+	booktest.Rest(t, s, booktest.Claim(t, s, "slept"), []string{"before"}, "after")
+	booktest.Accepted(t, s, booktest.Say("slept", "awake", store.Approve, "after"))
+	booktest.Claim(t, s, "slept")
+	booktest.Begin(t, s, "second")
+	busy := booktest.NewRun("busy")
 	busy.Input = []byte("input")
 	lease, err := s.Create(t.Context(), busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest(t, s, lease, nil, "yes", "no", "open", "due", "gone")
-	yes := say("busy", "1", store.Approve, "yes")
+	booktest.Rest(t, s, lease, nil, "yes", "no", "open", "due", "gone")
+	yes := booktest.Say("busy", "1", store.Approve, "yes")
 	yes.Answers[0].Data = []byte("gladly")
-	accepted(t, s, yes)
-	accepted(t, s, say("busy", "2", store.Reject, "no"))
-	lease = claim(t, s, "busy")
+	booktest.Accepted(t, s, yes)
+	booktest.Accepted(t, s, booktest.Say("busy", "2", store.Reject, "no"))
+	lease = booktest.Claim(t, s, "busy")
 	for n := 1; n <= 2; n++ {
 		if _, begun, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "yes", Number: n, Digest: "action-yes"}); err != nil || !begun {
 			t.Fatal(begun, err)
@@ -248,10 +249,10 @@ func scene(t *testing.T, s *Store) {
 	if err := s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 2, State: store.Succeeded, Receipt: []byte("done")}); err != nil {
 		t.Fatal(err)
 	}
-	if receipt, err := s.Decide(t.Context(), say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
+	if receipt, err := s.Decide(t.Context(), booktest.Say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
 		t.Fatal(receipt, err)
 	}
-	if err := s.Release(t.Context(), begin(t, s, "ready"), store.Release{}); err != nil {
+	if err := s.Release(t.Context(), booktest.Begin(t, s, "ready"), store.Release{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Once(t.Context(), "name", []byte("value")); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 func generation(version int64) store.Delta {
@@ -119,13 +120,13 @@ func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
 		deciding.Go(func() {
 			for round := 0; ; round++ {
 				id := fmt.Sprintf("%d-%d", n, round)
-				lease, err := s.Create(context.Background(), newRun(id))
+				lease, err := s.Create(context.Background(), booktest.NewRun(id))
 				if err == nil {
-					_, err = s.Rest(context.Background(), lease, asking(nil, id))
+					_, err = s.Rest(context.Background(), lease, booktest.Asking(nil, id))
 				}
 				var receipt store.Receipt
 				if err == nil {
-					receipt, err = s.Decide(context.Background(), say(id, id, store.Approve, id))
+					receipt, err = s.Decide(context.Background(), booktest.Say(id, id, store.Approve, id))
 				}
 				if err != nil {
 					if !errors.Is(err, ErrUnavailable) {

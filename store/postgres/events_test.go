@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // fed follows the feed of the account to its end.
@@ -30,13 +31,13 @@ func fed(t *testing.T, s *Store, after string) (runs []string, next string) {
 // A transaction that began first and commits last would have its events at a place that a follower has passed.
 func TestFeed_MissesNobodyWhoCommitsLate(t *testing.T) {
 	r := newRace(t)
-	begin(t, r.fast, "early")
+	booktest.Begin(t, r.fast, "early")
 	r.pause(func() {
-		if _, err := r.slow.Create(t.Context(), newRun("slow")); err != nil {
+		if _, err := r.slow.Create(t.Context(), booktest.NewRun("slow")); err != nil {
 			t.Error(err)
 		}
 	})
-	begin(t, r.fast, "fast")
+	booktest.Begin(t, r.fast, "fast")
 	runs, next := fed(t, r.fast, "")
 	if want := []string{"early 1"}; !slices.Equal(runs, want) {
 		t.Errorf("while one is on its way the feed has %q, want %q", runs, want)
@@ -52,15 +53,15 @@ func TestFeed_MissesNobodyWhoCommitsLate(t *testing.T) {
 // numbers and by their transactions.
 func TestFeed_TheOrderOfARunIsThatOfItsTransactions(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i", "j")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i", "j")
 	r.between(
-		r.accepts(r.slow, say("r", "1", store.Approve, "i")),
+		r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")),
 		func() {
 			// A transaction with a number of its own, in between.
-			if _, err := r.fast.Create(t.Context(), newRun("other")); err != nil {
+			if _, err := r.fast.Create(t.Context(), booktest.NewRun("other")); err != nil {
 				t.Error(err)
 			}
-			r.accepts(r.fast, say("r", "2", store.Approve, "j"))()
+			r.accepts(r.fast, booktest.Say("r", "2", store.Approve, "j"))()
 		},
 	)
 	var disordered int
@@ -77,7 +78,7 @@ WHERE (a.xid, a.id) >= (b.xid, b.id)`).Scan(&disordered)
 
 func TestFeed_OnlyCursorsOfItsOwn(t *testing.T) {
 	r := newRace(t)
-	begin(t, r.fast, "r")
+	booktest.Begin(t, r.fast, "r")
 	_, next := fed(t, r.fast, "")
 	for _, cursor := range []string{
 		"0" + next, next + "0:", next + ":", " " + next, "1", "1:", ":1", "1:0", "1:-1", "-1:1", "+1:1", "x:1", "1:x", "18446744073709551615:1", "18446744073709551616:1",

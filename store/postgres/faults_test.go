@@ -173,7 +173,7 @@ func TestLoad_AfterAResetOfAllConnections(t *testing.T) {
 	for _, conn := range acquire(t, s, 4) {
 		conn.Release()
 	}
-	network.reset()
+	network.Reset()
 	if _, err := s.Save(t.Context(), demo, 1, putRun("lost")); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Save: %v; want ErrUnavailable", err)
 	}
@@ -185,12 +185,12 @@ func TestSave_NoAnswerAtAllEndsInTime(t *testing.T) {
 	t.Parallel() // it only waits
 	network, connString := through(t, pgtest.New(t))
 	s := hurried(t, connString, Config{Timeout: hurry})
-	network.hush()
+	network.Hush()
 	_, err := s.Save(t.Context(), demo, 0, putRun("lost"))
 	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Save: %v; want ErrTimeout, and no word of a context that the caller has not ended", err)
 	}
-	network.speak()
+	network.Speak()
 	// On a slow machine even a new connection may take longer than this test's timeout.
 	_, err = s.Load(t.Context(), demo)
 	for errors.Is(err, ErrTimeout) {

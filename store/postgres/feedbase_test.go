@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // Another server counts its transactions from the beginning. Whoever follows the feed notices nothing of it: neither who has read up to the backup, nor who
@@ -13,14 +14,14 @@ func TestFeed_GoesOnOnAnotherServer(t *testing.T) {
 	old, other := pgtest.New(t), pgtest.Start(t)
 	mustExec(t, raw(t, old), `DO $$ BEGIN FOR n IN 1 .. 5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 	there := mustOpen(t, old, Config{})
-	begin(t, there, "before")
+	booktest.Begin(t, there, "before")
 	runs, atBackup := fed(t, there, "")
 	if want := []string{"before 1"}; !slices.Equal(runs, want) {
 		t.Fatalf("the feed has %q, want %q", runs, want)
 	}
 	moved := other.Database(t)
 	other.Restore(t, "fermata", old, moved)
-	begin(t, there, "lost")
+	booktest.Begin(t, there, "lost")
 	_, ahead := fed(t, there, atBackup)
 
 	for range 2 { // at the second time there is nothing to move
@@ -30,7 +31,7 @@ func TestFeed_GoesOnOnAnotherServer(t *testing.T) {
 		}
 	}
 	here := mustOpen(t, moved, Config{})
-	begin(t, here, "after")
+	booktest.Begin(t, here, "after")
 	for place, after := range map[string]string{"the backup": atBackup, "what is lost": ahead} {
 		if runs, _ := fed(t, here, after); !slices.Equal(runs, []string{"after 1"}) {
 			t.Errorf("behind %s the feed has %q", place, runs)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 func digests(parts map[string][]byte) map[string][32]byte {
@@ -25,7 +26,7 @@ func digests(parts map[string][]byte) map[string][32]byte {
 
 func TestIndex_HasTheDigestsOfWhatIsStored(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	lease := begin(t, s, demo.Run)
+	lease := booktest.Begin(t, s, demo.Run)
 	owner := s.Fenced(lease).(store.Indexed)
 	if _, err := owner.Index(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Index: %v; want ErrNotFound", err)
@@ -141,7 +142,7 @@ func TestVacuum_GivesRoomBack(t *testing.T) {
 func TestSize_CountsOrEstimates(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	for n := range 7 {
-		begin(t, s, fmt.Sprint(n))
+		booktest.Begin(t, s, fmt.Sprint(n))
 	}
 	size, err := s.Size(t.Context())
 	if err != nil || size.Rows["runs"] != 7 || size.Rows["events"] != 7 || size.Rows["interrupts"] != 0 || len(size.Rows) != len(tables) {

@@ -5,20 +5,16 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/fermata-go/fermata/store/internal/proxytest"
 )
 
-// proxy stands between a Store and its server and does what networks do.
+// proxy is a network that knows the messages of PostgreSQL.
 type proxy struct {
-	listener net.Listener
-	server   string // address
-	serving  sync.WaitGroup
-
-	mu      sync.Mutex
-	conns   map[net.Conn]bool
-	cutAt   byte          // resets the connection instead of forwarding the server's next message of this type; once
-	silence chan struct{} // while it is open, nothing is forwarded
+	*proxytest.Proxy
+	cutAt atomic.Int32 // resets the connection instead of forwarding the server's next message of this type; once
 }
 
 // through returns a proxy and the connection string that leads through it.
@@ -28,50 +24,16 @@ func through(t *testing.T, connString string) (*proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: listener, server: u.Host, conns: map[net.Conn]bool{}}
-	p.serving.Go(p.serve)
-	t.Cleanup(func() {
-		listener.Close()
-		p.speak()
-		p.reset()
-		p.serving.Wait()
-	})
-	u.Host = listener.Addr().String()
+	p := new(proxy)
+	p.Proxy, u.Host = proxytest.Start(t, u.Host, forwardRequests, p.forwardAnswers)
 	return p, u.String()
 }
 
-func (p *proxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		p.keep(client, server)
-		p.serving.Go(func() {
-			defer p.drop(client, server)
-			p.forwardRequests(server, client)
-		})
-		p.serving.Go(func() {
-			defer p.drop(client, server)
-			p.forwardAnswers(client, server)
-		})
-	}
-}
-
-func (p *proxy) forwardRequests(server io.Writer, client io.Reader) {
+func forwardRequests(p *proxytest.Proxy, server, client net.Conn) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buffer)
-		p.hearSilence()
+		p.HearSilence()
 		if _, writeErr := server.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}
@@ -79,7 +41,7 @@ func (p *proxy) forwardRequests(server io.Writer, client io.Reader) {
 }
 
 // forwardAnswers goes message by message: a type, and a length that counts itself.
-func (p *proxy) forwardAnswers(client, server net.Conn) {
+func (p *proxy) forwardAnswers(network *proxytest.Proxy, client, server net.Conn) {
 	for {
 		header := make([]byte, 5)
 		if _, err := io.ReadFull(server, header); err != nil {
@@ -89,8 +51,8 @@ func (p *proxy) forwardAnswers(client, server net.Conn) {
 		if _, err := io.ReadFull(server, body); err != nil {
 			return
 		}
-		p.hearSilence()
-		if p.isCut(header[0]) {
+		network.HearSilence()
+		if p.cutAt.CompareAndSwap(int32(header[0]), 0) {
 			client.(*net.TCPConn).SetLinger(0) // a reset, not an orderly end
 			return
 		}
@@ -100,72 +62,5 @@ func (p *proxy) forwardAnswers(client, server net.Conn) {
 	}
 }
 
-func (p *proxy) isCut(message byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cutAt != message {
-		return false
-	}
-	p.cutAt = 0
-	return true
-}
-
 // cut resets a connection when the server sends a message of this type on it.
-func (p *proxy) cut(message byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cutAt = message
-}
-
-// hush lets nothing through any more, and tells nobody.
-func (p *proxy) hush() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silence = make(chan struct{})
-}
-
-// speak ends a hush.
-func (p *proxy) speak() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.silence != nil {
-		close(p.silence)
-		p.silence = nil
-	}
-}
-
-func (p *proxy) hearSilence() {
-	p.mu.Lock()
-	silence := p.silence
-	p.mu.Unlock()
-	if silence != nil {
-		<-silence
-	}
-}
-
-// reset resets all connections.
-func (p *proxy) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for conn := range p.conns {
-		conn.(*net.TCPConn).SetLinger(0)
-		conn.Close()
-	}
-}
-
-func (p *proxy) keep(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		p.conns[conn] = true
-	}
-}
-
-func (p *proxy) drop(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		conn.Close()
-		delete(p.conns, conn)
-	}
-}
+func (p *proxy) cut(message byte) { p.cutAt.Store(int32(message)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/chain"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // pauseAtTheDesk holds up the slow Store where it has changed a paper, or added to a log.
@@ -39,12 +40,12 @@ func requestOf(id string, base int64) store.PaperChange {
 // deskOf is run r, waiting for these, with their requests before people.
 func deskOf(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
-	asked := asking(nil, ids...)
+	asked := booktest.Asking(nil, ids...)
 	asked.Beside = recording("asked")
 	for _, id := range ids {
 		asked.Beside.Papers = append(asked.Beside.Papers, requestOf(id, 0))
 	}
-	if _, err := s.Rest(t.Context(), begin(t, s, "r"), asked); err != nil {
+	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "r"), asked); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,7 +98,7 @@ func TestDecide_WaitsForWhoeverAmendsTheRequest(t *testing.T) {
 	deskOf(t, r.fast, "i")
 	extended := requestOf("i", 1)
 	extended.Deadline = time.Now().Add(time.Hour)
-	said := say("r", "1", store.Approve, "i")
+	said := booktest.Say("r", "1", store.Approve, "i")
 	said.Beside = recording("decided", requestOf("i", 1))
 	r.between(
 		func() {
@@ -113,7 +114,7 @@ func TestDecide_WaitsForWhoeverAmendsTheRequest(t *testing.T) {
 	)
 	r.is("r", store.Waiting)
 	said.Beside = recording("decided", requestOf("i", 2))
-	accepted(t, r.fast, said)
+	booktest.Accepted(t, r.fast, said)
 	logged(t, r.fast, "acme", "asked", "extended", "decided")
 }
 
@@ -123,7 +124,7 @@ func TestAmend_WaitsForWhoeverDecides(t *testing.T) {
 	deskOf(t, r.fast, "i")
 	extended := requestOf("i", 1)
 	extended.Deadline = time.Now().Add(time.Hour)
-	said := say("r", "1", store.Approve, "i")
+	said := booktest.Say("r", "1", store.Approve, "i")
 	said.Beside = recording("decided", requestOf("i", 1))
 	r.between(
 		r.accepts(r.slow, said),
@@ -160,9 +161,9 @@ func TestI12_LogsAreWrittenByOneAfterTheOther(t *testing.T) {
 // A request that comes while its question is decided was not seen by whoever decides.
 func TestDecide_ARequestThatComesMeanwhile(t *testing.T) {
 	r := newDeskRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
 	r.pause(func() {
-		if receipt, err := r.slow.Decide(t.Context(), say("r", "1", store.Approve, "i")); !errors.Is(err, store.ErrStale) {
+		if receipt, err := r.slow.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")); !errors.Is(err, store.ErrStale) {
 			t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
 		}
 	})
@@ -199,7 +200,7 @@ func TestAmend_NobodyWaitsInACircle(t *testing.T) {
 		}
 	})
 	waiting(1)
-	said := say("r", "1", store.Approve, "i")
+	said := booktest.Say("r", "1", store.Approve, "i")
 	said.Beside = recording("decided", requestOf("i", 1))
 	r.calls.Go(func() {
 		if receipt, err := r.fast.Decide(t.Context(), said); !errors.Is(err, store.ErrStale) {
@@ -279,7 +280,7 @@ func TestI15_APaperDoesNotOutliveItsRun(t *testing.T) {
 CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
 			mustExec(t, r.conn, `
 CREATE CONSTRAINT TRIGGER pause_forget AFTER DELETE ON fermata.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
-			if _, err := r.fast.Rest(t.Context(), begin(t, r.fast, "r"), store.Rest{Status: store.Completed}); err != nil {
+			if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), store.Rest{Status: store.Completed}); err != nil {
 				t.Fatal(err)
 			}
 			var forgotten, amended error

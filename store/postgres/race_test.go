@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // pauseSQL lets a transaction of a client called slow wait when it is about to commit, with all its locks, as long as somebody else holds an
@@ -92,19 +93,19 @@ func (r *race) is(run string, want store.Status) {
 // that looks for decisions in that statement sleeps over the one that it has waited for.
 func TestI2_RestDoesNotSleepOverADecisionThatItWaitedFor(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i1", "i2")
-	accepted(t, r.fast, say("r", "1", store.Approve, "i1"))
-	lease := claim(t, r.fast, "r")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
+	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
+	lease := booktest.Claim(t, r.fast, "r")
 	r.between(
-		r.accepts(r.slow, say("r", "2", store.Approve, "i2")),
+		r.accepts(r.slow, booktest.Say("r", "2", store.Approve, "i2")),
 		func() {
-			status, err := r.fast.Rest(t.Context(), lease, asking([]string{"i1"}, "i2"))
+			status, err := r.fast.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2"))
 			if err != nil || status != store.Ready {
 				t.Errorf("Rest: %s, %v; want ready", status, err)
 			}
 		},
 	)
-	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
+	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
 		t.Errorf("the work is %+v, %v", work, err)
 	}
 }
@@ -112,16 +113,16 @@ func TestI2_RestDoesNotSleepOverADecisionThatItWaitedFor(t *testing.T) {
 // The same the other way round.
 func TestI2_ADecisionWakesARunThatFellAsleepWhileItWaited(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i1", "i2")
-	accepted(t, r.fast, say("r", "1", store.Approve, "i1"))
-	lease := claim(t, r.fast, "r")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
+	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
+	lease := booktest.Claim(t, r.fast, "r")
 	r.between(
 		func() {
-			if status, err := r.slow.Rest(t.Context(), lease, asking([]string{"i1"}, "i2")); err != nil || status != store.Waiting {
+			if status, err := r.slow.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2")); err != nil || status != store.Waiting {
 				t.Errorf("Rest: %s, %v", status, err)
 			}
 		},
-		r.accepts(r.fast, say("r", "2", store.Approve, "i2")),
+		r.accepts(r.fast, booktest.Say("r", "2", store.Approve, "i2")),
 	)
 	r.is("r", store.Ready)
 }
@@ -129,14 +130,14 @@ func TestI2_ADecisionWakesARunThatFellAsleepWhileItWaited(t *testing.T) {
 // Trap T1 itself: a statement that forgets to lock the run first is refused by the database, and does not lose the decision.
 func TestI2_TheDatabaseRefusesToSleepOverADecision(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i1", "i2")
-	accepted(t, r.fast, say("r", "1", store.Approve, "i1"))
-	claim(t, r.fast, "r")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
+	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
+	booktest.Claim(t, r.fast, "r")
 	if _, err := r.fast.pool.Exec(t.Context(), `UPDATE interrupts SET applied = true WHERE id = 'i1'`); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
-		r.accepts(r.slow, say("r", "2", store.Approve, "i2")),
+		r.accepts(r.slow, booktest.Say("r", "2", store.Approve, "i2")),
 		func() {
 			_, err := r.fast.pool.Exec(t.Context(), `
 UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WHEN EXISTS (
@@ -150,12 +151,12 @@ UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WH
 
 func TestI3_ATwinWaitsAndGetsTheSameReceipt(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
 	var first, second store.Receipt
 	var err, otherErr error
 	r.between(
-		func() { first, err = r.slow.Decide(t.Context(), say("r", "1", store.Approve, "i")) },
-		func() { second, otherErr = r.fast.Decide(t.Context(), say("r", "1", store.Approve, "i")) },
+		func() { first, err = r.slow.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")) },
+		func() { second, otherErr = r.fast.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")) },
 	)
 	if err != nil || otherErr != nil || first.Replayed || !second.Replayed {
 		t.Fatalf("%+v, %v and %+v, %v", first, err, second, otherErr)
@@ -168,12 +169,12 @@ func TestI3_ATwinWaitsAndGetsTheSameReceipt(t *testing.T) {
 // Nobody can use a resume id for another run while the first decision is on its way.
 func TestI3_AnotherDecisionOfTheSameIDIsRefused(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
-	rest(t, r.fast, begin(t, r.fast, "s"), nil, "j")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "s"), nil, "j")
 	r.between(
-		r.accepts(r.slow, say("r", "1", store.Approve, "i")),
+		r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")),
 		func() {
-			other := say("s", "1", store.Approve, "j")
+			other := booktest.Say("s", "1", store.Approve, "j")
 			other.Body = "other"
 			if receipt, err := r.fast.Decide(t.Context(), other); !errors.Is(err, store.ErrReused) {
 				t.Errorf("%+v, %v; want ErrReused", receipt, err)
@@ -185,11 +186,11 @@ func TestI3_AnotherDecisionOfTheSameIDIsRefused(t *testing.T) {
 
 func TestI1_TheSecondOfTwoDecidersIsTold(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
 	r.between(
-		r.accepts(r.slow, say("r", "1", store.Approve, "i")),
+		r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")),
 		func() {
-			if receipt, err := r.fast.Decide(t.Context(), say("r", "2", store.Reject, "i")); err != nil || receipt.Result != store.AlreadyDecided {
+			if receipt, err := r.fast.Decide(t.Context(), booktest.Say("r", "2", store.Reject, "i")); err != nil || receipt.Result != store.AlreadyDecided {
 				t.Errorf("%+v, %v; want already_decided", receipt, err)
 			}
 		},
@@ -199,12 +200,12 @@ func TestI1_TheSecondOfTwoDecidersIsTold(t *testing.T) {
 // I10: neither the clock nor a person comes in between.
 func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
 	r := newRace(t)
-	open := asking(nil, "i")
+	open := booktest.Asking(nil, "i")
 	open.Open[0].Timeout = 2 * time.Second
-	if _, err := r.fast.Rest(t.Context(), begin(t, r.fast, "r"), open); err != nil {
+	if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), open); err != nil {
 		t.Fatal(err)
 	}
-	r.pause(r.accepts(r.slow, say("r", "1", store.Approve, "i")))
+	r.pause(r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")))
 	waitFor(t, raw(t, r.conn.Config().ConnString()), `SELECT deadline < clock_timestamp() FROM fermata.interrupts`)
 	if expired, err := r.fast.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {
 		t.Errorf("expired %+v, %v", expired, err)
@@ -217,9 +218,9 @@ func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
 
 func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
 	r := newRace(t)
-	open := asking(nil, "i", "j")
+	open := booktest.Asking(nil, "i", "j")
 	open.Open[0].Timeout = time.Nanosecond
-	if _, err := r.fast.Rest(t.Context(), begin(t, r.fast, "r"), open); err != nil {
+	if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), open); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
@@ -229,7 +230,7 @@ func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
 			}
 		},
 		func() {
-			if receipt, err := r.fast.Decide(t.Context(), say("r", "1", store.Approve, "i")); err != nil || receipt.Result != store.AlreadyDecided {
+			if receipt, err := r.fast.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")); err != nil || receipt.Result != store.AlreadyDecided {
 				t.Errorf("%+v, %v; want already_decided", receipt, err)
 			}
 		},
@@ -240,20 +241,20 @@ func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
 // A claim that waits for the last owner takes over what he has left, and not what he was given.
 func TestClaim_SeesWhatTheOwnerThatItWaitedForHasApplied(t *testing.T) {
 	r := newRace(t)
-	rest(t, r.fast, begin(t, r.fast, "r"), nil, "i1", "i2")
-	accepted(t, r.fast, say("r", "1", store.Approve, "i1", "i2"))
-	lease := claim(t, r.fast, "r")
+	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
+	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1", "i2"))
+	lease := booktest.Claim(t, r.fast, "r")
 	if err := r.fast.Renew(t.Context(), lease, time.Nanosecond); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
 		func() {
-			if status, err := r.slow.Rest(t.Context(), lease, asking([]string{"i1"}, "i2")); err != nil || status != store.Ready {
+			if status, err := r.slow.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2")); err != nil || status != store.Ready {
 				t.Errorf("Rest: %s, %v", status, err)
 			}
 		},
 		func() {
-			work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: long, Account: "acme", Run: "r"})
+			work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long, Account: "acme", Run: "r"})
 			if err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
 				t.Errorf("the work is %+v, %v; want i2", work, err)
 			}
@@ -265,7 +266,7 @@ func TestClaim_SeesWhatTheOwnerThatItWaitedForHasApplied(t *testing.T) {
 func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
 	r := newRace(t)
 	for _, id := range []string{"r", "s"} {
-		if err := r.fast.Release(t.Context(), begin(t, r.fast, id), store.Release{}); err != nil {
+		if err := r.fast.Release(t.Context(), booktest.Begin(t, r.fast, id), store.Release{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -274,8 +275,8 @@ func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	claim(t, r.fast, "s")
-	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+	booktest.Claim(t, r.fast, "s")
+	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
 		t.Errorf("claimed %+v, %v", work, err)
 	}
 	r.resume()
@@ -284,13 +285,15 @@ func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
 // I16: an owner whose run is taken or ended while he waits for it is fenced, whatever he wanted to write.
 func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, s *Store, lease store.Lease) error{
-		"Renew":  func(ctx context.Context, s *Store, lease store.Lease) error { return s.Renew(ctx, lease, long) },
+		"Renew": func(ctx context.Context, s *Store, lease store.Lease) error {
+			return s.Renew(ctx, lease, booktest.Long)
+		},
 		"SetRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetRef(ctx, lease, nil) },
 		"Release": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Release(ctx, lease, store.Release{})
 		},
 		"Rest": func(ctx context.Context, s *Store, lease store.Lease) error {
-			_, err := s.Rest(ctx, lease, asking([]string{"i"}, "j"))
+			_, err := s.Rest(ctx, lease, booktest.Asking([]string{"i"}, "j"))
 			return err
 		},
 		"Begin": func(ctx context.Context, s *Store, lease store.Lease) error {
@@ -313,9 +316,9 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRace(t)
 			mustSave(t, r.fast, 0, "kept")
-			rest(t, r.fast, begin(t, r.fast, "r"), nil, "i")
-			accepted(t, r.fast, say("r", "1", store.Approve, "i"))
-			lease := claim(t, r.fast, "r")
+			booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
+			booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i"))
+			lease := booktest.Claim(t, r.fast, "r")
 			r.between(
 				func() {
 					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
@@ -342,12 +345,12 @@ func TestCreate_OneOfTwoAtOnce(t *testing.T) {
 	r := newRace(t)
 	r.between(
 		func() {
-			if _, err := r.slow.Create(t.Context(), newRun("r")); err != nil {
+			if _, err := r.slow.Create(t.Context(), booktest.NewRun("r")); err != nil {
 				t.Errorf("Create: %v", err)
 			}
 		},
 		func() {
-			other := newRun("other")
+			other := booktest.NewRun("other")
 			other.StateKey = "key-r"
 			if _, err := r.fast.Create(t.Context(), other); !errors.Is(err, store.ErrExists) {
 				t.Errorf("Create: %v; want ErrExists", err)
@@ -359,7 +362,7 @@ func TestCreate_OneOfTwoAtOnce(t *testing.T) {
 // The next generation may be created as soon as the last one is over, and not before.
 func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
 	r := newRace(t)
-	begin(t, r.fast, "r")
+	booktest.Begin(t, r.fast, "r")
 	r.between(
 		func() {
 			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
@@ -367,7 +370,7 @@ func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
 			}
 		},
 		func() {
-			next := newRun("next")
+			next := booktest.NewRun("next")
 			next.StateKey, next.After = "key-r", 1
 			if _, err := r.fast.Create(t.Context(), next); err != nil {
 				t.Errorf("Create: %v", err)
@@ -383,7 +386,7 @@ func TestConcurrent_TwoPoolsClaimEachRunOnce(t *testing.T) {
 	stores := []*Store{first, mustOpen(t, connString, Config{})}
 	for n := range runs {
 		release := store.Release{Delay: time.Duration(n%3) * time.Microsecond}
-		if err := first.Release(t.Context(), begin(t, first, fmt.Sprint(n)), release); err != nil {
+		if err := first.Release(t.Context(), booktest.Begin(t, first, fmt.Sprint(n)), release); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -399,7 +402,7 @@ func TestConcurrent_TwoPoolsClaimEachRunOnce(t *testing.T) {
 				if all {
 					return
 				}
-				work, err := stores[n%2].Claim(t.Context(), store.Claim{Owner: fmt.Sprint(n), Lease: long})
+				work, err := stores[n%2].Claim(t.Context(), store.Claim{Owner: fmt.Sprint(n), Lease: booktest.Long})
 				if err != nil {
 					t.Error(err)
 					return

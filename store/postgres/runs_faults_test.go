@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
@@ -27,11 +28,11 @@ func leaseOf(run string, fence int64) store.Lease {
 // repeatables is the life of a run, every write of the port in it.
 var repeatables = []repeatable{
 	{"Create", func(ctx context.Context, s *Store, run string) (string, error) {
-		lease, err := s.Create(ctx, newRun(run))
+		lease, err := s.Create(ctx, booktest.NewRun(run))
 		return fmt.Sprint("fence ", lease.Fence), err
 	}, "fence 1", store.ErrExists.Error()},
 	{"Renew", func(ctx context.Context, s *Store, run string) (string, error) {
-		return "", s.Renew(ctx, leaseOf(run, 1), long)
+		return "", s.Renew(ctx, leaseOf(run, 1), booktest.Long)
 	}, "", ""},
 	{"SetRef", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.SetRef(ctx, leaseOf(run, 1), []byte("ref"))
@@ -41,7 +42,7 @@ var repeatables = []repeatable{
 	{"Begin what is allowed", beginning(1, "allowed", &store.Allowed{By: "policy"}), "started, begun true", "started, begun false"},
 	{"Rest", resting(1), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store, run string) (string, error) {
-		receipt, err := s.Decide(ctx, say(run, run, store.Approve, run+"/yes"))
+		receipt, err := s.Decide(ctx, booktest.Say(run, run, store.Approve, run+"/yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
 	{"Claim", claiming, "fence 2 with 1 decided", "nothing"},
@@ -107,7 +108,7 @@ func resting(fence int64, applied ...string) func(context.Context, *Store, strin
 		for _, id := range applied {
 			ids = append(ids, run+"/"+id)
 		}
-		rest := asking(ids, run+"/yes", run+"/open", run+"/soon")
+		rest := booktest.Asking(ids, run+"/yes", run+"/open", run+"/soon")
 		rest.Open[2].Timeout = 50 * time.Millisecond
 		status, err := s.Rest(ctx, leaseOf(run, fence), rest)
 		return string(status), err
@@ -121,7 +122,7 @@ func releasing(fence int64, release store.Release) func(context.Context, *Store,
 }
 
 func claiming(ctx context.Context, s *Store, run string) (string, error) {
-	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: long, Account: "acme", Run: run})
+	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: booktest.Long, Account: "acme", Run: run})
 	if work == nil {
 		return "nothing", err
 	}
@@ -184,7 +185,7 @@ func TestUnknownOutcome_RepeatingWhatWasNotDoneDoesIt(t *testing.T) {
 	s := mustOpen(t, connString, Config{MaxConns: 1})
 	s.hints.close()
 	for _, r := range repeatables {
-		network.reset()
+		network.Reset()
 		if says, err := r.says(t.Context(), s, "r"); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("%s says %q, %v without a connection", r.name, says, err)
 		}
@@ -209,11 +210,11 @@ func TestUnknownOutcome_ALostClaimIsTakenOver(t *testing.T) {
 		}
 	}
 	want("")
-	if err := s.Release(t.Context(), begin(t, s, "r"), store.Release{}); err != nil {
+	if err := s.Release(t.Context(), booktest.Begin(t, s, "r"), store.Release{}); err != nil {
 		t.Fatal(err)
 	}
 	network.cut('Z')
-	if _, err := s.Claim(t.Context(), store.Claim{Owner: "lost", Lease: long}); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Claim(t.Context(), store.Claim{Owner: "lost", Lease: booktest.Long}); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Claim: %v; want ErrUnavailable", err)
 	}
 	want("")

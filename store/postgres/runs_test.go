@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
@@ -35,102 +36,37 @@ func empty(t *testing.T, s *Store) {
 	}
 }
 
-// What follows is a book in few words; everything is of account acme.
-
-const long = time.Hour // a lease that does not end during a test
-
-func newRun(id string) store.NewRun {
-	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Owner: "test", Lease: long}
-}
-
-func begin(t testing.TB, s *Store, id string) store.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), newRun(id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-// rest gives a run back with these questions; the one called due has a deadline.
-func rest(t testing.TB, s *Store, lease store.Lease, applied []string, ids ...string) {
-	t.Helper()
-	if status, err := s.Rest(t.Context(), lease, asking(applied, ids...)); err != nil || status != store.Waiting {
-		t.Fatal(status, err)
-	}
-}
-
-func asking(applied []string, ids ...string) store.Rest {
-	rest := store.Rest{Status: store.Waiting, Applied: applied, Outcome: []byte("asks")}
-	for _, id := range ids {
-		n := store.NewInterrupt{ID: id, Data: []byte("data"), Shown: "shown", Action: "action-" + id}
-		if id == "due" {
-			n.Timeout = time.Hour
-		}
-		rest.Open = append(rest.Open, n)
-	}
-	return rest
-}
-
-func say(run, resume string, verdict store.Verdict, ids ...string) store.Decision {
-	d := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body"}
-	for _, id := range ids {
-		a := store.Answer{Interrupt: id, Verdict: verdict, Shown: "shown"}
-		if verdict == store.Approve {
-			a.Final = "action-" + id
-		}
-		d.Answers = append(d.Answers, a)
-	}
-	return d
-}
-
-func accepted(t testing.TB, s *Store, d store.Decision) {
-	t.Helper()
-	if receipt, err := s.Decide(t.Context(), d); err != nil || receipt.Result != store.Accepted {
-		t.Fatal(receipt, err)
-	}
-}
-
-func claim(t testing.TB, s *Store, run string) store.Lease {
-	t.Helper()
-	work, err := s.Claim(t.Context(), store.Claim{Owner: "test", Lease: long})
-	if err != nil || work == nil || work.Run.ID != run {
-		t.Fatal(work, err)
-	}
-	return work.Lease
-}
-
 // An interrupt is known by its id alone where its effects are ended, so an id is one run's.
 func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	rest(t, s, begin(t, s, "r1"), nil, "i")
-	lease := begin(t, s, "r2")
-	if _, err := s.Rest(t.Context(), lease, asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
+	booktest.Rest(t, s, booktest.Begin(t, s, "r1"), nil, "i")
+	lease := booktest.Begin(t, s, "r2")
+	if _, err := s.Rest(t.Context(), lease, booktest.Asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
 		t.Errorf("Rest: %v; want ErrAskedElsewhere", err)
 	}
 	if all, err := s.Interrupts(t.Context(), "acme", "r2"); err != nil || len(all) > 0 {
 		t.Errorf("half of it was done: %+v, %v", all, err)
 	}
-	rest(t, s, lease, nil, "new")
+	booktest.Rest(t, s, lease, nil, "new")
 }
 
 // An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
 func TestDecide_AnApproveSaysWhat(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	open := asking(nil, "action", "none")
+	open := booktest.Asking(nil, "action", "none")
 	open.Open[1].Action = ""
-	if _, err := s.Rest(t.Context(), begin(t, s, "r"), open); err != nil {
+	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "r"), open); err != nil {
 		t.Fatal(err)
 	}
-	blank := say("r", "1", store.Approve, "action")
+	blank := booktest.Say("r", "1", store.Approve, "action")
 	blank.Answers[0].Final = ""
 	if receipt, err := s.Decide(t.Context(), blank); err == nil {
 		t.Errorf("an approve of nothing in particular was %+v", receipt)
 	}
-	none := say("r", "2", store.Approve, "none")
+	none := booktest.Say("r", "2", store.Approve, "none")
 	none.Answers[0].Final = ""
-	accepted(t, s, none)
-	if _, _, err := s.Begin(t.Context(), claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
+	booktest.Accepted(t, s, none)
+	if _, _, err := s.Begin(t.Context(), booktest.Claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
 		t.Errorf("Begin: %v; want ErrNotApproved", err)
 	}
 }
@@ -138,15 +74,15 @@ func TestDecide_AnApproveSaysWhat(t *testing.T) {
 // All answers are judged; of several to one interrupt the last counts, and it has happened once.
 func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	rest(t, s, begin(t, s, "r"), nil, "i", "j")
-	wrong := say("r", "1", store.Approve, "i", "i")
+	booktest.Rest(t, s, booktest.Begin(t, s, "r"), nil, "i", "j")
+	wrong := booktest.Say("r", "1", store.Approve, "i", "i")
 	wrong.Answers[0].Shown = "something else"
 	if receipt, err := s.Decide(t.Context(), wrong); err != nil || receipt.Result != store.Mismatch {
 		t.Errorf("%+v, %v; want digest_mismatch", receipt, err)
 	}
-	twice := say("r", "2", store.Approve, "j", "i", "j")
+	twice := booktest.Say("r", "2", store.Approve, "j", "i", "j")
 	twice.Answers[2].Verdict, twice.Answers[2].Final = store.Reject, ""
-	accepted(t, s, twice)
+	booktest.Accepted(t, s, twice)
 	history, err := s.History(t.Context(), "acme", "r")
 	if err != nil || history.Interrupts[0].Verdict != store.Approve || history.Interrupts[1].Verdict != store.Reject {
 		t.Errorf("%+v, %v", history.Interrupts, err)
@@ -163,7 +99,7 @@ func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
 		id    string
 		delay time.Duration
 	}{{"first", 20 * time.Millisecond}, {"second", 0}, {"third", time.Microsecond}, {"tomorrow", 24 * time.Hour}, {"fourth", 0}} {
-		if err := s.Release(t.Context(), begin(t, s, r.id), store.Release{Delay: r.delay}); err != nil {
+		if err := s.Release(t.Context(), booktest.Begin(t, s, r.id), store.Release{Delay: r.delay}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,9 +111,9 @@ func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"first", "second", "third", "fourth"} {
-		claim(t, s, id)
+		booktest.Claim(t, s, id)
 	}
-	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
 		t.Errorf("claimed %+v, %v", work, err)
 	}
 }
@@ -186,9 +122,9 @@ func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
 func TestStatements_NothingInHandNothingChanges(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	scene(t, s)
-	open := questionColumns(asking(nil, "new").Open, store.Beside{})
+	open := questionColumns(booktest.Asking(nil, "new").Open, store.Beside{})
 	id := []byte("busy")
-	said := append([]any{[]byte("acme"), id, []byte("ann"), []byte("new"), []byte("b"), []byte("v")}, answerColumns(say("busy", "new", store.Reject, "open").Answers)...)
+	said := append([]any{[]byte("acme"), id, []byte("ann"), []byte("new"), []byte("b"), []byte("v")}, answerColumns(booktest.Say("busy", "new", store.Reject, "open").Answers)...)
 	for name, values := range map[string][]any{
 		decideSQL: said,
 		cancelSQL: {[]byte("acme"), "cancelled", [][]byte{}}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},

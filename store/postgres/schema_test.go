@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 func mustMigrations(t *testing.T) []migration.Step {
@@ -201,12 +202,12 @@ func wantOldRuns(t *testing.T, s *Store, version int) {
 	if run, err := s.Retry(t.Context(), "acme", "key"); err != nil || run.ID != "demo-1" {
 		t.Errorf("Retry: %+v, %v", run, err)
 	}
-	lease := claim(t, s, "demo-1")
+	lease := booktest.Claim(t, s, "demo-1")
 	line, begun, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action"})
 	if err != nil || begun || line.State != store.Started {
 		t.Errorf("Begin: %+v, %t, %v", line, begun, err)
 	}
-	rest(t, s, lease, []string{"yes"}, "open", "new")
+	booktest.Rest(t, s, lease, []string{"yes"}, "open", "new")
 	if events, err := s.Events(t.Context(), "acme", "demo-1", 6, 0); err != nil || len(events) != 2 || events[0].Interrupt != "new" {
 		t.Errorf("events %+v, %v", events, err)
 	}

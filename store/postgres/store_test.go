@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 var demo = store.Key{Account: "acme", Run: "demo-1"}
@@ -215,12 +216,12 @@ func TestTooBig(t *testing.T) {
 	if _, err := s.Save(t.Context(), demo, 0, delta); !errors.Is(err, ErrTooBig) {
 		t.Errorf("Save: %v; want ErrTooBig", err)
 	}
-	run := newRun("r")
+	run := booktest.NewRun("r")
 	run.Input = make([]byte, maxBatch+1)
 	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
 		t.Errorf("Create: %v; want ErrTooBig", err)
 	}
-	begin(t, s, "r")
+	booktest.Begin(t, s, "r")
 }
 
 // The port forbids a name in both lists and says nothing of one that stands twice. The other stores delete first and let the last

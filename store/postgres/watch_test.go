@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // heard returns the next hint.
@@ -42,11 +43,11 @@ func TestWatch_AcrossStores(t *testing.T) {
 	connString := pgtest.New(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
 	hints := listening(t, second)
-	begin(t, first, "r")
+	booktest.Begin(t, first, "r")
 	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "r"}) {
 		t.Errorf("a hint at %q", key)
 	}
-	odd := newRun("\x00 \xff")
+	odd := booktest.NewRun("\x00 \xff")
 	odd.Account = "a b\x00"
 	if _, err := first.Create(t.Context(), odd); err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestWatch_AcrossStores(t *testing.T) {
 	if key := heard(t, hints); key != (store.Key{Account: odd.Account, Run: odd.ID}) {
 		t.Errorf("a hint at %q", key)
 	}
-	long := newRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
+	long := booktest.NewRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
 	if _, err := first.Create(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +68,8 @@ func TestWatch_AcrossStores(t *testing.T) {
 func TestWatch_StaysInTheSchema(t *testing.T) {
 	connString := pgtest.New(t)
 	hints := listening(t, mustOpen(t, connString, Config{}))
-	begin(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
-	begin(t, mustOpen(t, connString, Config{}), "ours")
+	booktest.Begin(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
+	booktest.Begin(t, mustOpen(t, connString, Config{}), "ours")
 	if key := heard(t, hints); key.Run != "ours" {
 		t.Errorf("a hint at %q", key)
 	}
@@ -82,7 +83,7 @@ func TestWatch_OwnHintsComeOnce(t *testing.T) {
 	others := listening(t, other)
 	for n := range 3 {
 		id := fmt.Sprint("r", n)
-		begin(t, s, id)
+		booktest.Begin(t, s, id)
 		if key := heard(t, hints); key.Run != id {
 			t.Errorf("a hint at %q, want %s", key, id)
 		}
@@ -103,7 +104,7 @@ func TestWatch_AConnectionThatWasLost(t *testing.T) {
 			t.Errorf("a hint at %q; want one that it may have been any run", key)
 		}
 		id := fmt.Sprint("r", n)
-		begin(t, first, id)
+		booktest.Begin(t, first, id)
 		if key := heard(t, hints); key.Run != id {
 			t.Errorf("a hint at %q, want %s", key, id)
 		}
@@ -195,7 +196,7 @@ func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
 	network, connString := through(t, direct)
 	hints := listening(t, mustOpen(t, direct, Config{}))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
-	network.reset()
+	network.Reset()
 	s.tell("acme", "r") // as after a commit
 	if key := heard(t, hints); key != (store.Key{}) {
 		t.Errorf("a hint at %q; want one that it may have been any run", key)
@@ -209,7 +210,7 @@ func TestWatch_AnswersOnlyWhileTheServerDoes(t *testing.T) {
 	if !answers(t.Context(), conn) {
 		t.Fatal("the server does not answer")
 	}
-	network.hush()
+	network.Hush()
 	ctx, cancel := context.WithTimeout(t.Context(), hurry)
 	defer cancel()
 	if answers(ctx, conn) {

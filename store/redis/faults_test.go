@@ -233,7 +233,7 @@ func TestSlow_RedisThatFallsSilentIsWaitedForOnce(t *testing.T) {
 	}
 	s.front.cache.breaker.succeeded()
 	before := s.Stats().Errors
-	p.hush()
+	p.Hush()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -259,7 +259,7 @@ func TestCancel_ByTheCallerIsNoErrorOfRedis(t *testing.T) {
 	inner := newBehind()
 	s := mustNew(t, inner, mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)), patient)
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
-	p.hush()
+	p.Hush()
 	for range 2 * maxFailures {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if _, err := s.Load(ctx, demo); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -270,7 +270,7 @@ func TestCancel_ByTheCallerIsNoErrorOfRedis(t *testing.T) {
 	if stats := s.Stats(); stats.Errors != 0 || stats.Away {
 		t.Errorf("counted %+v; want no error", stats)
 	}
-	p.speak()
+	p.Speak()
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 }
 
@@ -295,11 +295,11 @@ func TestGoroutines_NoneIsLeftOfARedisThatWentAway(t *testing.T) {
 	client := mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1))
 	s := mustNew(t, newBehind(), client, Config{Timeout: 10 * time.Millisecond})
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
-	p.hush()
+	p.Hush()
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 	server.Kill(t)
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
-	p.speak()
+	p.Speak()
 	client.Close()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -65,6 +65,14 @@ func (s *Store) Fenced(lease store.Lease) store.Checkpoints {
 	return fenced // New has seen another type; without an index there is only the store behind
 }
 
+// Writable asks the store behind, if it knows; see [store.Writable].
+func (s *Store) Writable(ctx context.Context) error {
+	if behind, knows := s.Store.(store.Writable); knows {
+		return behind.Writable(ctx)
+	}
+	return nil
+}
+
 // Rest gives a run back in the store behind, see [store.Runs], and then tells Redis of the state that was saved with it, or went.
 func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
 	status, err := s.Store.Rest(ctx, lease, rest)

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -229,5 +230,25 @@ func TestStats_NothingOfRedisIsNeeded(t *testing.T) {
 	}
 	if stats := s.Stats(); stats != (Stats{}) {
 		t.Errorf("counted %+v; want nothing", stats)
+	}
+}
+
+// locked is a store to which nobody may write.
+type locked struct{ *behind }
+
+func (locked) Writable(context.Context) error { return errLocked }
+
+var errLocked = errors.New("nobody may write")
+
+// Whether a server is ready must not depend on whether there is a Redis in front.
+func TestStore_IsWritableIfTheOneBehindIs(t *testing.T) {
+	client := mustClient(t, "redis://127.0.0.1:1")
+	for _, c := range []struct {
+		behind store.Store
+		want   error
+	}{{locked{newBehind()}, errLocked}, {newBehind(), nil}} {
+		if err := mustNew(t, c.behind, client, Config{}).Writable(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%T: %v, want %v", c.behind, err, c.want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // refused is a write that the database refuses, and a part of what it says.
@@ -176,24 +177,28 @@ func inHex(text string) string {
 // over, and has something sealed everywhere.
 func scene(t *testing.T) *Store {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	over := begin(t, s, "over")
-	rest(t, s, over, nil, "was", "late")
-	accepted(t, s, say("over", "0", store.Approve, "was"))
-	over = claim(t, s, "over")
-	rest(t, s, over, []string{"was"}, "late")
+	over := booktest.Begin(t, s, "over")
+	booktest.Rest(t, s, over, nil, "was", "late")
+	booktest.Accepted(t, s, booktest.Say("over", "0", store.Approve, "was"))
+	over = booktest.Claim(t, s, "over")
+	booktest.Rest(t, s, over, []string{"was"}, "late")
 	if _, err := s.Cancel(t.Context(), "acme", "over", store.Cancelled, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	done(t, s)
-	rest(t, s, begin(t, s, "asleep"), nil, "asleep")
-	rest(t, s, begin(t, s, "slept"), nil, "before", "after")
-	accepted(t, s, say("slept", "slept", store.Approve, "before"))
-	rest(t, s, claim(t, s, "slept"), []string{"before"}, "after")
-	begin(t, s, "second")
-	rest(t, s, begin(t, s, "busy"), nil, "yes", "no", "open", "due", "gone", "held")
-	accepted(t, s, say("busy", "1", store.Approve, "yes"))
-	accepted(t, s, say("busy", "2", store.Reject, "no"))
-	busy := claim(t, s, "busy")
+	booktest.Rest(t, s, booktest.Begin(t, s, "asleep"), nil, "asleep")
+	booktest.Rest(t, s, booktest.Begin(t, s, "slept"), nil, "before", "after")
+	booktest.Accepted(t, s, booktest.Say("slept", "slept", store.Approve, "before"))
+	booktest.Rest(t, s, booktest.Claim(t, s, "slept"), []string{"before"}, "after")
+	booktest.Begin(t, s, "second")
+	many := booktest.Asking(nil, "yes", "no", "open", "due", "gone", "held")
+	many.Open[2].Data = nil
+	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "busy"), many); err != nil {
+		t.Fatal(err)
+	}
+	booktest.Accepted(t, s, booktest.Say("busy", "1", store.Approve, "yes"))
+	booktest.Accepted(t, s, booktest.Say("busy", "2", store.Reject, "no"))
+	busy := booktest.Claim(t, s, "busy")
 	for n := 1; n <= 2; n++ {
 		if _, begun, err := s.Begin(t.Context(), busy, store.NewEffect{Interrupt: "yes", Number: n, Digest: "action-yes"}); err != nil || !begun {
 			t.Fatal(begun, err)
@@ -202,7 +207,7 @@ func scene(t *testing.T) *Store {
 	if err := s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 2, State: store.Succeeded}); err != nil {
 		t.Fatal(err)
 	}
-	if receipt, err := s.Decide(t.Context(), say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
+	if receipt, err := s.Decide(t.Context(), booktest.Say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
 		t.Fatal(receipt, err)
 	}
 	if _, err := s.writer.ExecContext(t.Context(), inHex(`UPDATE interrupts SET state = 'withdrawn' WHERE id = b'gone'`)); err != nil {
@@ -220,27 +225,27 @@ func done(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	run := newRun("done")
+	run := booktest.NewRun("done")
 	run.Ref, run.Input = []byte("ref"), []byte("input")
 	lease, err := s.Create(t.Context(), run)
 	must(err)
-	asked := asking(nil, "told")
+	asked := booktest.Asking(nil, "told")
 	asked.Open[0].Data = []byte("question")
 	_, err = s.Rest(t.Context(), lease, asked)
 	must(err)
-	word := say("done", "done", store.Approve, "told")
+	word := booktest.Say("done", "done", store.Approve, "told")
 	word.Answers[0].Data = []byte("yes")
-	accepted(t, s, word)
-	lease = claim(t, s, "done")
+	booktest.Accepted(t, s, word)
+	lease = booktest.Claim(t, s, "done")
 	_, _, err = s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "told", Number: 3, Digest: "action-told"})
 	must(err)
 	must(s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "told", Number: 3, State: store.Succeeded, Receipt: []byte("receipt")}))
-	told := asking([]string{"told"}, "more")
+	told := booktest.Asking([]string{"told"}, "more")
 	told.Outcome = []byte("outcome")
 	_, err = s.Rest(t.Context(), lease, told)
 	must(err)
-	accepted(t, s, say("done", "last", store.Approve, "more"))
-	_, err = s.Rest(t.Context(), claim(t, s, "done"), store.Rest{Status: store.Completed, Applied: []string{"more"}, Outcome: []byte("the last outcome")})
+	booktest.Accepted(t, s, booktest.Say("done", "last", store.Approve, "more"))
+	_, err = s.Rest(t.Context(), booktest.Claim(t, s, "done"), store.Rest{Status: store.Completed, Applied: []string{"more"}, Outcome: []byte("the last outcome")})
 	must(err)
 	_, err = s.Once(t.Context(), "name", []byte("value"))
 	must(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // otherProcess opens the file a second time. To SQLite, another connection is as good as another process.
@@ -39,19 +40,19 @@ func TestWatch_AnotherProcessIsSeenButNotWhatItDid(t *testing.T) {
 		t.Errorf("the first look hints at %+v", key)
 	}
 	for n := range 3 {
-		begin(t, there, fmt.Sprint("r", n))
+		booktest.Begin(t, there, fmt.Sprint("r", n))
 		if key := heard(t, hints); key != (store.Key{}) {
 			t.Errorf("what another has written hints at %+v", key)
 		}
 	}
-	lease := begin(t, here, "own")
+	lease := booktest.Begin(t, here, "own")
 	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
 		t.Errorf("what was written here hints at %+v", key)
 	}
-	if err := here.Renew(t.Context(), lease, long); err != nil {
+	if err := here.Renew(t.Context(), lease, booktest.Long); err != nil {
 		t.Fatal(err)
 	}
-	rest(t, here, lease, nil) // the next hint is from here: nothing happened at the renewal, and no look was in vain
+	booktest.Rest(t, here, lease, nil) // the next hint is from here: nothing happened at the renewal, and no look was in vain
 	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
 		t.Errorf("what was written here hints at %+v", key)
 	}
@@ -114,7 +115,7 @@ func TestFeed_ACursorAheadOfTheFileIsRefused(t *testing.T) {
 			t.Errorf("%q: %v; want ErrKey", after, err)
 		}
 	}
-	begin(t, s, "r")
+	booktest.Begin(t, s, "r")
 	_, next, err := s.Feed(t.Context(), "acme", "", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // A powerStep is a call. What it says is the same whenever it is called on the same book.
@@ -156,8 +157,8 @@ func approvedLife(run string) []powerStep {
 			return b.SetRef(ctx, powerLease(run, 1), bulk(run, 500))
 		}),
 		saveStep(run, 1, 0, 5000),
-		restStep(run, 1, asking(nil, ask, run+"/other")),
-		decideStep(say(run, run+"/1", store.Approve, ask)),
+		restStep(run, 1, booktest.Asking(nil, ask, run+"/other")),
+		decideStep(booktest.Say(run, run+"/1", store.Approve, ask)),
 		claimStep(run),
 		beginStep(run, 2, approved(ask)),
 		endStep(ask, store.Succeeded),
@@ -170,20 +171,22 @@ func rejectedLife(run string) []powerStep {
 	asks := []string{run + "/1", run + "/2", run + "/3"}
 	return []powerStep{
 		createStep(run, 0),
-		doStep("Renew", same, func(ctx context.Context, b *powerBook) error { return b.Renew(ctx, powerLease(run, 1), 2*long) }),
-		restStep(run, 1, asking(nil, asks...)),
-		decideStep(say(run, run+"/one", store.Reject, asks[0], asks[1])),
-		decideStep(say(run, run+"/late", store.Approve, asks[1])),
+		doStep("Renew", same, func(ctx context.Context, b *powerBook) error {
+			return b.Renew(ctx, powerLease(run, 1), 2*booktest.Long)
+		}),
+		restStep(run, 1, booktest.Asking(nil, asks...)),
+		decideStep(booktest.Say(run, run+"/one", store.Reject, asks[0], asks[1])),
+		decideStep(booktest.Say(run, run+"/late", store.Approve, asks[1])),
 		claimStep(run),
-		restStep(run, 2, asking(asks[:2], asks[2])),
-		decideStep(say(run, run+"/last", store.Approve, asks[2])),
+		restStep(run, 2, booktest.Asking(asks[:2], asks[2])),
+		decideStep(booktest.Say(run, run+"/last", store.Approve, asks[2])),
 		claimStep(run),
 		restStep(run, 3, store.Rest{Status: store.Failed, Applied: asks[2:], Outcome: bulk(run, 100)}),
 	}
 }
 
 func expiredLife(run string) []powerStep {
-	due := asking(nil, run+"/due")
+	due := booktest.Asking(nil, run+"/due")
 	due.Open[0].Timeout = time.Millisecond
 	return []powerStep{
 		createStep(run, 0),
@@ -201,8 +204,8 @@ func doubtfulLife(run string) []powerStep {
 	ask := run + "/ask"
 	return []powerStep{
 		createStep(run, 0),
-		restStep(run, 1, asking(nil, ask)),
-		decideStep(say(run, run+"/1", store.Approve, ask)),
+		restStep(run, 1, booktest.Asking(nil, ask)),
+		decideStep(booktest.Say(run, run+"/1", store.Approve, ask)),
 		claimStep(run),
 		beginStep(run, 2, approved(ask)),
 		restStep(run, 2, store.Rest{Status: store.Parked, Applied: []string{ask}}),
@@ -279,11 +282,11 @@ func keptLife(run string) []powerStep {
 // deskLife has a request before people, and a line in the log for everything that happens.
 func deskLife(run string) []powerStep {
 	ask := run + "/ask"
-	created := newRun(run)
+	created := booktest.NewRun(run)
 	created.Beside = recording("created", run)
-	rested := asking(nil, ask, run+"/withdrawn")
+	rested := booktest.Asking(nil, ask, run+"/withdrawn")
 	rested.Beside = recording("asked", run, requestOf(run, ask, 0), requestOf(run, run+"/withdrawn", 0))
-	decided := say(run, run+"/1", store.Approve, ask)
+	decided := booktest.Say(run, run+"/1", store.Approve, ask)
 	decided.Beside = recording("decided", run, requestOf(run, ask, 2))
 	effect, end := approved(ask), store.EffectEnd{Account: "acme", Interrupt: ask, Number: 1, State: store.Succeeded, Beside: recording("ended", run)}
 	effect.Beside = recording("begun", run)
@@ -350,7 +353,7 @@ func doStep(name, again string, call func(ctx context.Context, b *powerBook) err
 
 // createStep begins the run that follows so many others with its state key.
 func createStep(run string, after int) powerStep {
-	n := newRun(run)
+	n := booktest.NewRun(run)
 	n.After, n.Input = after, bulk(run, 600)
 	if after > 0 {
 		n.ID = fmt.Sprint(run, "-", after+1)
@@ -388,7 +391,7 @@ func decideStep(d store.Decision) powerStep {
 
 func claimStep(run string) powerStep {
 	return powerStep{name: "Claim", call: func(ctx context.Context, b *powerBook) (string, error) {
-		work, err := b.Claim(ctx, store.Claim{Owner: "test", Lease: long, Account: "acme", Run: run})
+		work, err := b.Claim(ctx, store.Claim{Owner: "test", Lease: booktest.Long, Account: "acme", Run: run})
 		if work == nil {
 			return "nothing", err
 		}

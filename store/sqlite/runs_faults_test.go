@@ -13,6 +13,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
@@ -27,10 +28,12 @@ var ownLease = func(fence int64) store.Lease { return store.Lease{Account: "acme
 // repeatables is the life of a run, every write of the port in it.
 var repeatables = []repeatable{
 	{"Create", func(ctx context.Context, s *Store) (string, error) {
-		lease, err := s.Create(ctx, newRun("r"))
+		lease, err := s.Create(ctx, booktest.NewRun("r"))
 		return fmt.Sprint("fence ", lease.Fence), err
 	}, "fence 1", store.ErrExists.Error()},
-	{"Renew", func(ctx context.Context, s *Store) (string, error) { return "", s.Renew(ctx, ownLease(1), long) }, "", ""},
+	{"Renew", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.Renew(ctx, ownLease(1), booktest.Long)
+	}, "", ""},
 	{"SetRef", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.SetRef(ctx, ownLease(1), []byte("ref"))
 	}, "", ""},
@@ -40,7 +43,7 @@ var repeatables = []repeatable{
 	}, "version 1", store.ErrStale.Error()},
 	{"Rest", resting(1, nil), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store) (string, error) {
-		receipt, err := s.Decide(ctx, say("r", "1", store.Approve, "yes"))
+		receipt, err := s.Decide(ctx, booktest.Say("r", "1", store.Approve, "yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
 	{"Claim", claiming, "fence 2 with 1 decided", "nothing"},
@@ -90,13 +93,13 @@ var repeatables = []repeatable{
 
 func resting(fence int64, applied []string) func(context.Context, *Store) (string, error) {
 	return func(ctx context.Context, s *Store) (string, error) {
-		status, err := s.Rest(ctx, ownLease(fence), asking(applied, "yes", "open", "due"))
+		status, err := s.Rest(ctx, ownLease(fence), booktest.Asking(applied, "yes", "open", "due"))
 		return string(status), err
 	}
 }
 
 func claiming(ctx context.Context, s *Store) (string, error) {
-	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: long})
+	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: booktest.Long})
 	if work == nil {
 		return "nothing", err
 	}
@@ -168,9 +171,9 @@ func TestClaimAndExpire_FindingNothingWaitForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rest(t, s, begin(t, s, "r"), nil, "i", "due")
+	booktest.Rest(t, s, booktest.Begin(t, s, "r"), nil, "i", "due")
 	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // has the only connection, and the lock
-		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}
 		if expired, err := s.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {

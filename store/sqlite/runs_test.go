@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
@@ -32,34 +33,34 @@ func TestReference(t *testing.T) {
 // An interrupt is known by its id alone where its effects are ended, so an id is one run's.
 func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	rest(t, s, begin(t, s, "r1"), nil, "i")
-	lease := begin(t, s, "r2")
-	if _, err := s.Rest(t.Context(), lease, asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
+	booktest.Rest(t, s, booktest.Begin(t, s, "r1"), nil, "i")
+	lease := booktest.Begin(t, s, "r2")
+	if _, err := s.Rest(t.Context(), lease, booktest.Asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
 		t.Errorf("Rest: %v; want ErrAskedElsewhere", err)
 	}
 	if all, err := s.Interrupts(t.Context(), "acme", "r2"); err != nil || len(all) > 0 {
 		t.Errorf("half of it was done: %+v, %v", all, err)
 	}
-	rest(t, s, lease, nil, "new")
+	booktest.Rest(t, s, lease, nil, "new")
 }
 
 // An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
 func TestDecide_AnApproveSaysWhat(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	open := asking(nil, "action", "none")
+	open := booktest.Asking(nil, "action", "none")
 	open.Open[1].Action = ""
-	if _, err := s.Rest(t.Context(), begin(t, s, "r"), open); err != nil {
+	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "r"), open); err != nil {
 		t.Fatal(err)
 	}
-	blank := say("r", "1", store.Approve, "action")
+	blank := booktest.Say("r", "1", store.Approve, "action")
 	blank.Answers[0].Final = ""
 	if receipt, err := s.Decide(t.Context(), blank); err == nil {
 		t.Errorf("an approve of nothing in particular was %+v", receipt)
 	}
-	none := say("r", "2", store.Approve, "none")
+	none := booktest.Say("r", "2", store.Approve, "none")
 	none.Answers[0].Final = ""
-	accepted(t, s, none)
-	if _, _, err := s.Begin(t.Context(), claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
+	booktest.Accepted(t, s, none)
+	if _, _, err := s.Begin(t.Context(), booktest.Claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
 		t.Errorf("Begin: %v; want ErrNotApproved", err)
 	}
 }
@@ -70,32 +71,32 @@ func TestClaim_TakesOverInTheOrderOfTheLeases(t *testing.T) {
 	now := time.UnixMicro(1_700_000_000_000_000)
 	s.clock = func() time.Time { return now }
 	for n, id := range []string{"z", "a", "m"} {
-		run := newRun(id)
+		run := booktest.NewRun(id)
 		run.Lease = time.Duration(n+1) * time.Microsecond
 		if _, err := s.Create(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
 		t.Fatal(work, err)
 	}
 	now = now.Add(2 * time.Microsecond)
 	for _, id := range []string{"z", "a"} {
-		claim(t, s, id)
+		booktest.Claim(t, s, id)
 	}
-	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: long}); err != nil || work != nil {
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
 		t.Fatal(work, err)
 	}
 }
 
 func TestRuns_TooBig(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	run := newRun("r")
+	run := booktest.NewRun("r")
 	run.Input = make([]byte, maxPart+1) // not written to, so that no memory is touched
 	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
 		t.Errorf("Create: %v; want ErrTooBig", err)
 	}
-	begin(t, s, "r")
+	booktest.Begin(t, s, "r")
 }
 
 func TestRuns_ClosedStore(t *testing.T) {
@@ -124,69 +125,4 @@ func TestRuns_ClosedStore(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// What follows is a book in few words; everything is of account acme.
-
-const long = time.Hour // a lease that does not end during a test
-
-func newRun(id string) store.NewRun {
-	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Owner: "test", Lease: long}
-}
-
-func begin(t testing.TB, s *Store, id string) store.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), newRun(id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-// rest gives a run back with these questions; the one called due has a deadline.
-func rest(t testing.TB, s *Store, lease store.Lease, applied []string, ids ...string) {
-	t.Helper()
-	if status, err := s.Rest(t.Context(), lease, asking(applied, ids...)); err != nil || status != store.Waiting {
-		t.Fatal(status, err)
-	}
-}
-
-func asking(applied []string, ids ...string) store.Rest {
-	rest := store.Rest{Status: store.Waiting, Applied: applied, Outcome: []byte("asks")}
-	for _, id := range ids {
-		n := store.NewInterrupt{ID: id, Shown: "shown", Action: "action-" + id}
-		if id == "due" {
-			n.Timeout = time.Hour
-		}
-		rest.Open = append(rest.Open, n)
-	}
-	return rest
-}
-
-func say(run, resume string, verdict store.Verdict, ids ...string) store.Decision {
-	d := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body"}
-	for _, id := range ids {
-		a := store.Answer{Interrupt: id, Verdict: verdict, Shown: "shown"}
-		if verdict == store.Approve {
-			a.Final = "action-" + id
-		}
-		d.Answers = append(d.Answers, a)
-	}
-	return d
-}
-
-func accepted(t testing.TB, s *Store, d store.Decision) {
-	t.Helper()
-	if receipt, err := s.Decide(t.Context(), d); err != nil || receipt.Result != store.Accepted {
-		t.Fatal(receipt, err)
-	}
-}
-
-func claim(t testing.TB, s *Store, run string) store.Lease {
-	t.Helper()
-	work, err := s.Claim(t.Context(), store.Claim{Owner: "test", Lease: long})
-	if err != nil || work == nil || work.Run.ID != run {
-		t.Fatal(work, err)
-	}
-	return work.Lease
 }

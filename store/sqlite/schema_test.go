@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
 // raw opens a database file like any other program would.
@@ -185,9 +186,9 @@ func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
 			t.Errorf("%+v, %v", odd, err)
 		}
 		id := fmt.Sprint("run-", opened)
-		rest(t, s, begin(t, s, id), nil, "i-"+id)
-		accepted(t, s, say(id, id, store.Approve, "i-"+id))
-		if _, err := s.Fenced(claim(t, s, id)).Save(t.Context(), store.Key{Account: "acme", Run: id}, 0, putRun("x")); err != nil {
+		booktest.Rest(t, s, booktest.Begin(t, s, id), nil, "i-"+id)
+		booktest.Accepted(t, s, booktest.Say(id, id, store.Approve, "i-"+id))
+		if _, err := s.Fenced(booktest.Claim(t, s, id)).Save(t.Context(), store.Key{Account: "acme", Run: id}, 0, putRun("x")); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {
@@ -221,11 +222,11 @@ func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 			if err := s.Amend(t.Context(), "acme", recording("extended", "run-4", extended)); err != nil {
 				t.Fatal(err)
 			}
-			said := say("run-4", "new", store.Reject, "asked-by-run-4")
+			said := booktest.Say("run-4", "new", store.Reject, "asked-by-run-4")
 			said.Answers[0].Shown = ""
 			extended.Base, extended.Deadline = 1, time.Time{}
 			said.Beside = recording("decided", "run-4", extended)
-			accepted(t, s, said)
+			booktest.Accepted(t, s, said)
 			history, err := s.History(t.Context(), "acme", "run-4")
 			if err != nil || len(history.Interrupts) != 1 || !history.Interrupts[0].Deadline.Equal(atMicro(8e15)) || len(history.Papers) != 1 {
 				t.Errorf("%+v, %v", history, err)

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { follow, isOutcome, isOver, type EventsOptions, type RunEvent } from "./events.js";
 import { Transport, type Call, type CallOptions, type ClientOptions } from "./transport.js";
-import type { Ask, Chat, Decide, Graph, Outcome, Page, Request, RequestsQuery, Run, RunsQuery, RunView } from "./types.js";
+import type { AnswersPage, AnswersQuery, Ask, Chat, Decide, Graph, Outcome, Page, Request, RequestsQuery, Run, RunsQuery, RunView } from "./types.js";
 
 /** How long the server may wait for an outcome before it answers that the call is recorded and under way. */
 export interface WaitOptions extends CallOptions {
@@ -81,6 +81,20 @@ export class Client {
   /** Asks people for a decision on behalf of an agent that the server does not execute. */
   ask(ask: Ask, options: CallOptions = {}): Promise<Outcome> {
     return this.#post("/requests", { ...ask, stateKey: ask.stateKey ?? `ask_${newId()}` }, options);
+  }
+
+  /** Answers what somebody who has to decide asked back; which question is counted from 1. The request stays open. */
+  reply(id: string, question: number, text: string, options: CallOptions = {}): Promise<Request> {
+    const call: Call = { ...options, method: "POST", body: { question, text }, headers: { "Idempotency-Key": newId() } };
+    return this.#transport.json(`/requests/${encodeURIComponent(id)}/reply`, call);
+  }
+
+  /**
+   * What was answered, expired or was withdrawn behind a cursor, in order and each once; without one, from the beginning. It is for an agent that asks and
+   * cannot be called. A page may be empty although there is more: there is no more yet if `next` is the cursor that was given.
+   */
+  answers(query: AnswersQuery = {}, options: CallOptions = {}): Promise<AnswersPage> {
+    return this.#get("/answers", query, options);
   }
 
   /** Waits until a run asks something or is over; with `over`, past whatever it asks, until it is over. */

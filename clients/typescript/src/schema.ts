@@ -655,7 +655,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether it can serve: the store answers, and it is not about to end */
+        /** Whether it can serve: the store answers and can be written to, and it is not about to end */
         get: operations["readyz"];
         put?: never;
         post?: never;
@@ -672,7 +672,7 @@ export interface components {
         Act: {
             /**
              * Format: int64
-             * @description With reply: which question, counted from 1.
+             * @description With reply: which question, counted from 1. It has to be said.
              */
             question?: number;
             /** @description With view: the digest of what you see. If something else is asked by now, you have not looked at that. */
@@ -692,6 +692,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             by?: string;
+            /** @description Nobody answered in time: neither a yes nor a no. */
             expired?: boolean;
             graphId: string;
             interrupt: string;
@@ -700,11 +701,12 @@ export interface components {
             stateKey: string;
             /** @description There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is. */
             unreadable?: boolean;
+            /** @description The run was ended while it asked: nobody will answer. */
             withdrawn?: boolean;
         };
         AnswersPage: {
             items: components["schemas"]["Answered"][] | null;
-            /** @description The cursor for the next call. It stays as it is when there is no more yet. */
+            /** @description The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is. */
             next: string;
         };
         Ask: {

@@ -21,6 +21,9 @@ export type Run = Schemas["Run"];
 export type RunView = Schemas["RunView"];
 export type Request = Schemas["Request"];
 export type Graph = Schemas["Graph"];
+/** A question that is settled. */
+export type Answered = Schemas["Answered"];
+export type AnswersPage = Omit<Schemas["AnswersPage"], "items"> & { items: Answered[] };
 
 export interface Page<T> {
   items: T[];
@@ -31,3 +34,4 @@ export interface Page<T> {
 /** What a list can be narrowed down to. */
 export type RunsQuery = NonNullable<paths["/api/v1/runs"]["get"]["parameters"]["query"]>;
 export type RequestsQuery = NonNullable<paths["/api/v1/requests"]["get"]["parameters"]["query"]>;
+export type AnswersQuery = NonNullable<paths["/api/v1/answers"]["get"]["parameters"]["query"]>;

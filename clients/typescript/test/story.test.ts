@@ -259,6 +259,35 @@ test("a wait lasts until the run is over, and can be ended", async () => {
   assert.equal(outcome.status === "error" && outcome.error, "cancelled");
 });
 
+test("an agent elsewhere asks, says more when it is asked back, and pulls the answer", async () => {
+  const fermata = new Client({ url, token });
+  const stateKey = `refund-${newId()}`;
+  const asked = waiting(await fermata.ask({ stateKey, kind: "refund", data: { order: 17 } }));
+  const id = asked.interrupts[0]?.id ?? assert.fail("nothing is open");
+
+  const called = await fetch(`${url}/api/v1/requests/${id}/question`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ text: "was it damaged?" }),
+  });
+  assert.equal(called.status, 200);
+  const replied = await fermata.reply(id, 1, "yes");
+  assert.equal(replied.life?.questions?.[0]?.answer?.text, "yes");
+  await fermata.decide(replied, { action: "pay" });
+
+  const answers = [];
+  for (let cursor = ""; ; ) {
+    const page = await fermata.answers({ cursor, limit: 10 });
+    answers.push(...page.items.filter((answered) => answered.stateKey === stateKey));
+    if (page.next === cursor) {
+      break;
+    }
+    cursor = page.next;
+  }
+  assert.equal(answers.length, 1);
+  assert.deepEqual(answers[0]?.answer, { action: "pay" });
+});
+
 test("lists", async () => {
   const fermata = new Client({ url, token });
   const graphs = await fermata.graphs();

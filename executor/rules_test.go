@@ -6,14 +6,34 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
+// A rule for one tool that looks at all actions of a requester counts those with other tools, too.
+func TestRules_WhatOneCountsIsNotOnlyWhatItIsFor(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
+default: allow
+rules:
+- id: busy
+  when: req.tool == "delete" && history.count("requester", "24h") >= 3
+  then: deny
+`)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		if _, done := began(t, e, key, "inproc:pay", `{"cents":1}`).(fermata.Completed); !done {
+			t.Fatal("it was not paid")
+		}
+	}
+	d, err := e.Suppose(t.Context(), executor.Supposed{Account: "acme", Tool: "delete"})
+	if err != nil || d.Verdict != "deny" {
+		t.Errorf("after 4 actions the rule counts fewer than 3: %s, %v", d.Verdict, err)
+	}
+}
+
 // Nobody tells the executor what a tool does to the outside world, what an action costs, or how risky it is. Rules that look at it must not find that it
 // has no effects and costs nothing: that opens every door that docs/policy.md teaches to close.
-func TestAttack_WhatNobodyTellsOpensNothing(t *testing.T) {
+func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
 	for name, rule := range map[string]string{
 		"it only reads":        `{id: it, when: req.effects.size() == 0, then: allow}`,
 		"it costs little":      `{id: it, when: req.cost <= 5000, then: allow}`,
@@ -29,10 +49,8 @@ func TestAttack_WhatNobodyTellsOpensNothing(t *testing.T) {
 			if strings.HasSuffix(rule, "then: ask}") {
 				fallback = "allow"
 			}
-			e := executorOf(t, memory.NewRuns(nil), payer(t, &paid, "one"), func(c *executor.Config) {
-				c.Desk.Rules = loadRules(t, "default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
-				c.Desk.Directory = desk.Members{"group:finance": {"ann"}}
-			})
+			e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"),
+				"default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
 			outcome := began(t, e, "a", "inproc:pay", `{"cents":1000000}`)
 			if _, asked := outcome.(fermata.NeedsInput); !asked || paid.Load() != 0 {
 				t.Errorf("nobody was asked: %#v; paid %d", outcome, paid.Load())

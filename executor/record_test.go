@@ -2,7 +2,6 @@ package executor_test
 
 import (
 	"context"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,35 +14,11 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// recorded are the bodies of a type in the log of acme, in order.
-func recorded[B audit.Body](t *testing.T, s store.Store) (bodies []B) {
-	t.Helper()
-	for r, err := range audit.Records(audit.Over(s).Records(t.Context(), "acme", 0, 0)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, ok := r.Body.(B); ok {
-			bodies = append(bodies, body)
-		}
-	}
-	return bodies
-}
-
-func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
-	t.Helper()
-	for _, act := range all {
-		if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
-			t.Fatalf("%T: %v", act, err)
-		}
-	}
-}
-
 // In a year somebody shows a comment, a question or a reason, and says that it is the one of then. The log had the same digest for all of them.
-func TestAttack_I12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
+func TestI12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
 	s := memory.NewRuns(nil)
 	e := office(t, s, new(dropper), nil)
 	asked := startAs(t, e, "req").Interrupts[0].ID
@@ -73,7 +48,7 @@ func TestAttack_I12_TheLogKnowsWhatPeopleWrote(t *testing.T) {
 }
 
 // An answer settles what a run does next. The log said that somebody answered, and not what.
-func TestAttack_I12_TheLogKnowsWhatWasAnswered(t *testing.T) {
+func TestI12_TheLogKnowsWhatWasAnswered(t *testing.T) {
 	type review struct {
 		Text string `json:"text"`
 	}
@@ -94,7 +69,7 @@ func TestAttack_I12_TheLogKnowsWhatWasAnswered(t *testing.T) {
 }
 
 // Who may decide by now, and that the use of a grant is the effect which follows, could not be told from the log.
-func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) {
+func TestI12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) {
 	s, d := memory.NewRuns(nil), new(dropper)
 	e := office(t, s, d, func(c *executor.Config) {
 		c.Desk.Rules = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}`, `{from: ["group:dba"], widen: ["group:owners"]}`, 1))
@@ -114,7 +89,7 @@ func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) 
 	if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", Auth: desk.AuthMFA, TTL: time.Hour, MaxUses: 1}); err != nil {
 		t.Fatal(err)
 	}
-	completed(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "again", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"}))
+	completed(t, mustRun(t, e, dropAs("req", "again")))
 	used, begun := recorded[audit.GrantUsed](t, s), recorded[audit.EffectBegun](t, s)
 	if len(used) != 1 || len(begun) != 2 || used[0].Action.Args != begun[1].Action.Args {
 		t.Errorf("the grant was used for %+v, and what was begun is %+v", used, begun)
@@ -125,7 +100,7 @@ func TestAttack_I12_TheLogKnowsWhoWasLetInAndWhatAGrantWasUsedFor(t *testing.T) 
 }
 
 // A digest whose payload is gone was erased by order, or somebody made it disappear. Only the log could tell, and did not.
-func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
+func TestI12_TheLogKnowsWhatWasErased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewRuns(nil)
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Retention, c.Timeout = 6*time.Hour, 24*time.Hour, -1 })
@@ -144,4 +119,19 @@ func TestAttack_I12_TheLogKnowsWhatWasErased(t *testing.T) {
 			t.Errorf("the log says %+v, want %+v", got, want)
 		}
 	})
+}
+
+// A deadline that somebody moves is in the log.
+func TestI12_MovingADeadlineIsInTheLog(t *testing.T) {
+	s := memory.NewRuns(nil)
+	e := executorOf(t, s, asking([]string{"a"}, nil), nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	before := lines(t, s)
+	doc, err := e.Act(t.Context(), "acme", "a", desk.Extend{From: by("ann"), Until: time.Now().Add(48 * time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := lines(t, s); len(after) == len(before) {
+		t.Errorf("I12: ann moved the deadline to %v, and the log says only %q", doc.Deadline, after)
+	}
 }

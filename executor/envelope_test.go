@@ -118,3 +118,18 @@ func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
 		t.Errorf("it came to %s", done.Output)
 	}
 }
+
+// A provider shows people one action, or none of its arguments, and has them approve the digest of another.
+func TestI6_WhatIsShownIsWhatIsApproved(t *testing.T) {
+	other, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"users"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{`{"action":"drop-table","args":"scratch","digest":"` + other + `"}`, `{"action":"drop-table","digest":"` + other + `"}`} {
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+			question := provider.Question{ID: "q", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: json.RawMessage(data)}}
+			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{question}}}, nil
+		}}
+		failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), "bad_question")
+	}
+}

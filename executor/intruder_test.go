@@ -1,0 +1,72 @@
+package executor_test
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// intruder is a store in which something else happens where a test says so: before a write, or right after a decision or a read.
+type intruder struct {
+	store.Store
+	amend, rest, forget  func()
+	decided, got, loaded func()
+	save                 func(context.Context) error
+}
+
+func happens(what func()) {
+	if what != nil {
+		what()
+	}
+}
+
+func (i *intruder) Amend(ctx context.Context, account string, beside store.Beside) error {
+	happens(i.amend)
+	return i.Store.Amend(ctx, account, beside)
+}
+
+func (i *intruder) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	happens(i.rest)
+	return i.Store.Rest(ctx, lease, rest)
+}
+
+func (i *intruder) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	receipt, err := i.Store.Decide(ctx, decision)
+	happens(i.decided)
+	return receipt, err
+}
+
+func (i *intruder) Forget(ctx context.Context, account, run string) error {
+	happens(i.forget)
+	return i.Store.Forget(ctx, account, run)
+}
+
+func (i *intruder) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	run, err := i.Store.Get(ctx, account, stateKey)
+	happens(i.got)
+	return run, err
+}
+
+func (i *intruder) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	checkpoint, err := i.Store.Load(ctx, key)
+	happens(i.loaded)
+	return checkpoint, err
+}
+
+func (i *intruder) Fenced(lease store.Lease) store.Checkpoints {
+	return &intruded{i.Store.Fenced(lease), i}
+}
+
+type intruded struct {
+	store.Checkpoints
+	by *intruder
+}
+
+func (i *intruded) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	if i.by.save != nil {
+		if err := i.by.save(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return i.Checkpoints.Save(ctx, key, base, delta)
+}

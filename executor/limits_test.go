@@ -1,0 +1,339 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+type payment struct {
+	Cents int64 `json:"cents"`
+}
+
+// pay pays when that is approved.
+func pay(ctx context.Context, paid *atomic.Int64, action fermata.Action[payment]) error {
+	yes, err := fermata.Approve(ctx, action)
+	if err != nil {
+		return err
+	}
+	_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
+		paid.Add(args.Cents)
+		return "paid", nil
+	})
+	return err
+}
+
+// budgeted rules have people asked, and nobody may let more than 1000 cents be paid in a day.
+const budgeted = `
+default: deny
+rules:
+- id: pay
+  when: req.tool == "pay"
+  then: ask
+  ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}
+- id: month
+  when: req.tool == "pay"
+  limit: {amount: args.cents, max: 1000, window: 24h}
+  then: deny
+  reason: the budget is used up
+`
+
+// payer pays what its node is asked to, in one or in two steps at the same time.
+func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider {
+	t.Helper()
+	g := graph.New[payment]("pay")
+	for _, name := range nodes {
+		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
+			return p, pay(ctx, paid, fermata.Action[payment]{Name: "pay", Args: p})
+		})
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	return providing(t, g)
+}
+
+// bank is an executor of payments that goes by some rules.
+func bank(t *testing.T, s store.Store, p provider.Provider, rules string) *executor.Executor {
+	t.Helper()
+	return executorOf(t, s, p, func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, rules)
+		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+	})
+}
+
+// Limits hold also for actions that come at the same time.
+func TestLimits_CountWhatWentAhead(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: three
+  when: req.tool == "drop-table"
+  limit: {max: 3, window: 1h, by: [requester]}
+  then: ask
+  ask: {groups: [{from: ["group:dba"]}], deadline: 1h}
+`)
+		})
+		outcomes := make(chan fermata.Outcome, 8)
+		for n := range cap(outcomes) {
+			go func() {
+				outcome, err := e.Run(t.Context(), dropAs("req", fmt.Sprint("drop-", n)))
+				if err != nil {
+					t.Error(err)
+				}
+				outcomes <- outcome
+			}()
+		}
+		done := 0
+		for range cap(outcomes) {
+			if _, ok := (<-outcomes).(fermata.Completed); ok {
+				done++
+			}
+		}
+		if done != 3 || d.dropped.Load() != 3 {
+			t.Errorf("%d went ahead, %d were dropped", done, d.dropped.Load())
+		}
+		completed(t, mustRun(t, e, dropAs("somebody else", "other")))
+	})
+}
+
+// Two that were asked about while both were within the limit do not go beyond it together.
+func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
+	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
+	b := waits(t, began(t, e, "b", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
+	_, _ = e.Run(t.Context(), word("ann", "a", "r1", a, yes))
+	_, err := e.Run(t.Context(), word("ann", "b", "r2", b, yes))
+	if paid.Load() > 1000 {
+		t.Errorf("%d cents were paid, and 1000 is what no rule lets anybody go beyond (%v)", paid.Load(), err)
+	}
+}
+
+// Two actions that are approved at once are charged to the same counter.
+func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one", "two"), budgeted)
+	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":100}`)).Interrupts
+	if len(asked) != 2 {
+		t.Fatalf("%+v", asked)
+	}
+	request := word("ann", "a", "r1", asked[0].ID, yes)
+	request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
+	outcome, err := e.Run(t.Context(), request)
+	if err != nil || paid.Load() != 200 {
+		t.Errorf("both at once: %#v, %v; paid %d", outcome, err, paid.Load())
+	}
+}
+
+// What was edited is judged again by the run, which knows that it was charged already.
+func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
+	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
+	outcome := mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
+	if paid.Load() != 600 {
+		t.Errorf("600 of 1000 were approved and charged; it came to %#v, and %d were paid", outcome, paid.Load())
+	}
+}
+
+func TestLimits_AnApprovedEditIsChargedOnce(t *testing.T) {
+	var paid atomic.Int64
+	s := memory.NewRuns(nil)
+	e := bank(t, s, payer(t, &paid, "one"), `
+default: deny
+rules:
+- id: small
+  when: args.cents <= 600
+  then: allow
+- id: pay
+  when: args.cents > 600
+  then: ask
+  ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 1h}
+- id: month
+  when: req.tool == "pay"
+  limit: {amount: args.cents, max: 100000, window: 24h}
+  then: deny
+`)
+	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
+	mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
+	for _, p := range papersOf(t, s, "acme", "counter") {
+		if !strings.Contains(string(p.Facts), `"n":600`) {
+			t.Errorf("600 were paid, charged were %s", p.Facts)
+		}
+	}
+}
+
+// What the asking code could not use was not done, so it is not charged; and the question that comes in its place is not denied for it.
+func TestLimits_WhatIsAskedAgainIsNotDeniedByTheChargeOfWhatWasRefused(t *testing.T) {
+	var moved atomic.Int64
+	e := executorOf(t, memory.NewRuns(nil), transferring(t, &moved), func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- {id: pay, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
+- {id: month, when: 'true', then: deny, limit: {amount: args.amount, max: 1000, window: 24h}}
+`)
+	})
+	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":600}`)).Interrupts[0].ID
+	outcome := mustRun(t, e, approveWith("odd", first, `{"verb":"approve","args":{"amount":601}}`))
+	again, ok := outcome.(fermata.NeedsInput)
+	if !ok {
+		t.Fatalf("601 could not be used, nothing was moved, and the run came to %#v", outcome)
+	}
+	outcome, err := e.Run(t.Context(), approveWith("even", again.Interrupts[0].ID, yes))
+	if moved.Load() != 600 {
+		t.Errorf("600 of 1000: %#v, %v", outcome, err)
+	}
+}
+
+func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
+	var paid, tried atomic.Int64
+	entered, hold := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	runs := memory.NewRuns(nil)
+	rules := func(c *executor.Config) {
+		c.Lease = time.Hour
+		c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: month
+  when: req.tool == "pay"
+  limit: {amount: args.cents, max: 1000, window: 24h}
+  then: deny
+`)
+	}
+	node := func(ctx context.Context, p payment) (payment, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: p})
+		if err != nil {
+			return p, err
+		}
+		if tried.Add(1) == 1 {
+			close(entered)
+			<-hold // this process is dead
+		}
+		_, err = fermata.Effect(ctx, yes, func(_ context.Context, args payment, _ string) (string, error) {
+			paid.Add(args.Cents)
+			return "paid", nil
+		})
+		return p, err
+	}
+	first := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), rules)
+	t.Cleanup(release)
+	request := executor.Request{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(`{"cents":600}`)}
+	go func() { _, _ = first.Run(context.Background(), request) }()
+	<-entered
+	expire(t, runs, "a")
+	second := executorOf(t, runs, single(t, "pay", inproc.FlowConfig[payment]{}, node), rules)
+	second.Start()
+	outcome := mustRun(t, second, request)
+	if paid.Load() != 600 {
+		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
+	}
+	release()
+}
+
+type rounds struct {
+	Cents int64 `json:"cents"`
+	N     int   `json:"n"`
+}
+
+// A run that was tried more than once does the same again and again: each time it is another action, and is charged.
+func TestLimits_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
+	var paid, tries atomic.Int64
+	g := graph.New[rounds]("pay")
+	g.Node("one", func(ctx context.Context, p rounds) (rounds, error) {
+		if tries.Add(1) == 1 {
+			return p, &provider.RetryError{After: time.Millisecond, Err: errors.New("not now")}
+		}
+		p.N++
+		return p, pay(ctx, &paid, fermata.Action[payment]{Name: "pay", Args: payment{p.Cents}})
+	})
+	g.Edge(graph.Start, "one")
+	g.Branch("one", func(p rounds) string {
+		if p.N < 5 {
+			return "one"
+		}
+		return graph.End
+	}, "one", graph.End)
+	e := bank(t, memory.NewRuns(nil), providing(t, g), `
+default: deny
+rules:
+- {id: pay, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: allow}
+`)
+	e.Start()
+	outcome := began(t, e, "a", "inproc:pay", `{"cents":600,"n":0}`)
+	if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "rejected" || paid.Load() != 600 {
+		t.Errorf("%d cents were paid without asking, of 1000 that may be (%#v)", paid.Load(), outcome)
+	}
+}
+
+// Amounts so large that their sum has no int64 do not begin anew at zero.
+func TestLimits_AreNotEmptiedByLargeAmounts(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
+default: allow
+rules:
+- {id: day, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
+`)
+	for n := range 4 { // 4 times 2^62 is 2^64
+		key := fmt.Sprint("a-", n)
+		asked := waits(t, began(t, e, key, "inproc:pay", `{"cents":4611686018427387904}`)).Interrupts[0]
+		mustRun(t, e, word("ann", key, key, asked.ID, yes))
+	}
+	outcome := began(t, e, "b", "inproc:pay", `{"cents":1000}`)
+	if _, asked := outcome.(fermata.NeedsInput); !asked {
+		t.Errorf("a day of 2^64 cents has room for more: %#v", outcome)
+	}
+}
+
+// So many want the counter that some find it changed 21 times.
+func TestLimits_ManyActionsAtOnceDoNotFailTheirRuns(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := new(dropper)
+		e := office(t, s, d, func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- id: many
+  when: req.tool == "drop-table"
+  limit: {max: 100000, window: 1h}
+  then: deny
+`)
+		})
+		e.Start()
+		var wg sync.WaitGroup
+		var failed atomic.Int64
+		for n := range 64 {
+			wg.Go(func() {
+				outcome, err := e.Run(t.Context(), dropAs("req", fmt.Sprint("drop-", n)))
+				if _, ok := outcome.(fermata.Failed); ok {
+					failed.Add(1)
+				} else if err != nil {
+					t.Log(err)
+				}
+			})
+		}
+		wg.Wait()
+		if failed.Load() > 0 {
+			t.Errorf("%d of 64 runs failed for good, dropped %d", failed.Load(), d.dropped.Load())
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// number is a target: something outside that can be counted.
+func number[A any](n *atomic.Int64) func(context.Context, A) (any, error) {
+	return func(context.Context, A) (any, error) { return n.Load(), nil }
+}
+
+// restless pays at one place after the other, and looks at a balance that changes.
+func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provider.Provider {
+	t.Helper()
+	g := graph.New[payment]("pay")
+	last := graph.Start
+	for _, name := range nodes {
+		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
+			return p, pay(ctx, paid, fermata.Action[payment]{Name: "pay", Args: p, Target: number[payment](balance)})
+		})
+		g.Edge(last, name)
+		last = name
+	}
+	g.Edge(last, graph.End)
+	return providing(t, g)
+}
+
+// An effect that asked before it did anything was not begun, so what it acts on is looked at again.
+func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
+	var rows, dropped atomic.Int64
+	rows.Store(3)
+	kind := fermata.NewKind[string, string]("pin-" + t.Name())
+	p := single(t, "drop", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "drop-table", Args: o.Table, Target: number[string](&rows)})
+		if err != nil {
+			return o, err
+		}
+		o.Receipt, err = fermata.Effect(ctx, yes, func(ctx context.Context, table, _ string) (string, error) {
+			if _, err := kind.Ask(ctx, "pin?"); err != nil {
+				return "", err
+			}
+			dropped.Store(rows.Load())
+			return "dropped", nil
+		})
+		return o, err
+	})
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	a := waits(t, began(t, e, "d", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+	pin := waits(t, mustRun(t, e, word("ann", "d", "r1", a, yes))).Interrupts[0].ID
+	rows.Store(1000000)
+	outcome := mustRun(t, e, word("ann", "d", "r2", pin, `"1234"`))
+	if dropped.Load() != 0 {
+		t.Errorf("3 rows were approved, %d were dropped: %T", dropped.Load(), outcome)
+	}
+}
+
+// What was asked of people is asked again of no fewer. The first approval was charged, so the rules denied the second question, and it was anyone's.
+func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
+	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
+	balance.Add(1)
+	again := waits(t, mustRun(t, e, word("ann", "a", "r1", a, yes))).Interrupts[0].ID
+	doc, err := e.Request(t.Context(), "acme", again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Run(t.Context(), word("mallory", "a", "r2", again, yes))
+	if err == nil || paid.Load() != 0 {
+		t.Errorf("asked again, it needs %v by %v, and mallory of no group has paid %d: %v", doc.Need.Groups, doc.Asked.Rules, paid.Load(), err)
+	}
+}
+
+// What is asked again because its target has changed needs the people of the same action, not of another one that has the same name.
+func TestTarget_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
+	var paid, rows atomic.Int64
+	kind := fermata.NewKind[string, string]("word-of-" + t.Name())
+	g := graph.New[payment]("pay")
+	g.Node("big", func(ctx context.Context, p payment) (payment, error) {
+		return p, pay(ctx, &paid, fermata.Action[payment]{Name: "pay", Args: payment{1_000_000}, Target: number[payment](&rows)})
+	})
+	g.Node("small", func(ctx context.Context, p payment) (payment, error) {
+		if _, err := kind.Ask(ctx, "go on?"); err != nil {
+			return p, err
+		}
+		_, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: payment{1}})
+		return p, err
+	})
+	for _, name := range []string{"big", "small"} {
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	e := executorOf(t, memory.NewRuns(nil), providing(t, g), func(c *executor.Config) {
+		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}, "group:clerks": {"carl"}}
+		c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- {id: big, when: args.cents > 100, then: ask, ask: {groups: [{from: ["group:finance"], count: 2}], deadline: 1h}}
+- {id: small, when: args.cents <= 100, then: ask, ask: {groups: [{from: ["group:clerks"]}], deadline: 1h}}
+`)
+	})
+	var big, question string
+	for _, i := range waits(t, began(t, e, "a", "inproc:pay", `{"cents":0}`)).Interrupts {
+		if i.Kind == fermata.Approval.Name() {
+			big = i.ID
+		} else {
+			question = i.ID
+		}
+	}
+	waits(t, mustRun(t, e, word("carl", "a", "r0", question, `"yes"`))) // the small one is asked now
+	rows.Add(1)
+	waits(t, mustRun(t, e, word("ann", "a", "r1", big, yes)))
+	var again string
+	for _, i := range waits(t, mustRun(t, e, word("bob", "a", "r2", big, yes))).Interrupts {
+		var asked fermata.ApprovalRequest
+		if json.Unmarshal(i.Data, &asked) == nil && asked.Before != nil {
+			again = i.ID
+		}
+	}
+	outcome, err := e.Run(t.Context(), word("carl", "a", "r3", again, yes))
+	if err == nil {
+		t.Errorf("carl, a clerk, alone: %T, and %d were paid", outcome, paid.Load())
+	}
+}
+
+// Who is asked again are those who were asked about it at this place, and not those who were asked about the same action at another.
+func TestTarget_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T) {
+	var balance atomic.Int64
+	g := graph.New[payment]("pay")
+	for _, name := range []string{"strict", "loose"} {
+		g.Node(name, func(ctx context.Context, p payment) (payment, error) {
+			_, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: p, Target: number[payment](&balance)})
+			return p, err
+		})
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	e := bank(t, memory.NewRuns(nil), providing(t, g), `
+default: deny
+rules:
+- {id: strict, when: req.node == "strict", then: ask, ask: {groups: [{from: ["group:finance"]}], deadline: 1h}}
+- {id: loose, when: req.node == "loose", then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
+`)
+	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts
+	balance.Store(1)
+	request := word("ann", "a", "r1", asked[0].ID, yes)
+	request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
+	for _, again := range waits(t, mustRun(t, e, request)).Interrupts {
+		q, err := e.Question(t.Context(), "acme", again.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place, want := again.Address.String(), "anyone"
+		if strings.Contains(place, "node:strict") {
+			want = "group:finance"
+		}
+		if got := q.Request.Need.Groups[0].From; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is asked of %v, and was asked of %s", place, got, want)
+		}
+	}
+}
+
+// Who is asked again, because the target has changed, can no more approve what the rules deny by now than who is asked first.
+func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
+	var paid, balance atomic.Int64
+	live, set := liveRules(t, budgeted)
+	e := executorOf(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), func(c *executor.Config) {
+		c.Desk.Rules, c.Desk.Directory = live, desk.Members{"group:finance": {"ann", "bob"}}
+	})
+	first := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0]
+	balance.Store(1)
+	again := waits(t, mustRun(t, e, word("ann", "a", "r1", first.ID, yes))).Interrupts[0]
+	set("default: deny\n")
+	outcome, err := e.Run(t.Context(), word("ann", "a", "r2", again.ID, yes))
+	if err == nil || paid.Load() != 0 {
+		t.Errorf("the rules deny everything, and %d cents were paid: %#v", paid.Load(), outcome)
+	}
+}
+
+// Who is asked again may change the arguments, and the limits know what was paid, once.
+func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
+	for _, key := range []string{"a", "b"} {
+		first := waits(t, began(t, e, key, "inproc:pay", `{"cents":1}`)).Interrupts[0]
+		balance.Add(1)
+		again := waits(t, mustRun(t, e, word("ann", key, key+"1", first.ID, yes))).Interrupts[0]
+		_, _ = e.Run(t.Context(), word("ann", key, key+"2", again.ID, `{"verb":"approve","args":{"cents":900}}`))
+	}
+	if paid.Load() != 900 {
+		t.Errorf("%d cents were paid of a budget of 1000", paid.Load())
+	}
+	first := waits(t, began(t, e, "c", "inproc:pay", `{"cents":99}`)).Interrupts[0]
+	if _, err := e.Run(t.Context(), word("ann", "c", "c1", first.ID, yes)); err != nil || paid.Load() != 999 {
+		t.Errorf("900 and 99 cents are within a budget of 1000 (what was asked twice is charged once): %v; paid %d", err, paid.Load())
+	}
+}

@@ -1,0 +1,145 @@
+package schema
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/savable"
+)
+
+// kinds are the types within a type whose JSON is not what their Go form tells.
+type kinds struct {
+	schemas    map[reflect.Type]*jsonschema.Schema
+	restricted bool // one of them lists its values
+}
+
+// collect finds them within t, and says whether t contains itself.
+func (k *kinds) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
+	if slices.Contains(path, t) {
+		return true
+	}
+	if c, ok := reflect.Zero(t).Interface().(choices); ok && t.Kind() == reflect.String {
+		enum := &jsonschema.Schema{Type: "string"}
+		for _, value := range c.Choices() {
+			enum.Enum = append(enum.Enum, value)
+		}
+		k.schemas[t], k.restricted = enum, true
+		return false
+	}
+	switch {
+	case k.schemas[t] != nil || slices.Contains(knownWell, t):
+		return false
+	case isBytes(t):
+		k.schemas[t] = &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}
+		return false
+	}
+	recursive = k.inside(t, append(path, t))
+	if savable.HasOwnJSON(t) && (recursive || !k.tells(t)) {
+		k.schemas[t] = &jsonschema.Schema{} // any JSON; reading it says what is wrong with it
+		if !t.Implements(marshaler) && !reflect.PointerTo(t).Implements(marshaler) {
+			k.schemas[t].Type = "string"
+		}
+		return false
+	}
+	return recursive
+}
+
+// knownWell are those with JSON of their own whose schema the library knows.
+var knownWell = []reflect.Type{reflect.TypeFor[time.Time](), reflect.TypeFor[slog.Level]()}
+
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
+// isBytes reports whether encoding/json writes a type as base64.
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !savable.HasOwnJSON(t.Elem()) && !savable.HasOwnJSON(t)
+}
+
+func (k *kinds) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return k.collect(t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				recursive = k.collect(t.Field(i).Type, path) || recursive
+			}
+		}
+	}
+	return recursive
+}
+
+// tells reports whether the Go form of a type that has JSON of its own tells that JSON, as it does if the type only looks at what it reads. Its zero
+// value is asked; null would say nothing.
+func (k *kinds) tells(t reflect.Type) bool {
+	form, err := k.derive(t)
+	if err != nil {
+		return false
+	}
+	resolved, err := form.Resolve(nil)
+	if err != nil {
+		return false
+	}
+	zero := zeroOf(t)
+	return zero != nil && resolved.Validate(zero) == nil
+}
+
+// zeroOf is the JSON of a type's zero value; nil if it has none, or it is null.
+func zeroOf(t reflect.Type) (value any) {
+	var err error
+	defer safely.Recover(&err)
+	data, err := json.Marshal(reflect.New(t).Interface())
+	if err != nil || json.Unmarshal(data, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// derive makes the schema of a type.
+func (k *kinds) derive(t reflect.Type) (*jsonschema.Schema, error) {
+	derived, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: k.schemas})
+	if err == nil {
+		mend(derived)
+	}
+	return derived, err
+}
+
+// mend lets pass what encoding/json writes and the library has not thought of: a map that is nil, and what a pointer to anything points to.
+func mend(root *jsonschema.Schema) {
+	each(root, func(s *jsonschema.Schema) {
+		if len(s.Types) == 1 { // "null", from a pointer to what has no type
+			s.Types = nil
+		}
+		if s != root && s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
+			s.Type, s.Types = "", []string{"null", "object"}
+		}
+	})
+}
+
+// needNothing lets every member be left out, or be what a Go program writes that leaves it out.
+func needNothing(root *jsonschema.Schema) {
+	each(root, func(s *jsonschema.Schema) {
+		s.Required = nil
+		if s.Enum != nil && !slices.Contains(s.Enum, any("")) {
+			s.Enum = append(s.Enum, "")
+		}
+	})
+}
+
+// each calls change for a schema that was derived, and for all in it.
+func each(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
+	if s == nil {
+		return
+	}
+	change(s)
+	for _, property := range s.Properties {
+		each(property, change)
+	}
+	each(s.Items, change)
+	each(s.AdditionalProperties, change)
+}

@@ -1,0 +1,55 @@
+package inproc_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/schema"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+type size string
+
+func (size) Choices() []string { return []string{"s", "m", "l"} }
+
+type shirt struct {
+	Size  size           `json:"size"`
+	Text  string         `json:"text"`
+	Count map[string]int `json:"count"`
+}
+
+// What a graph says of its input is true: whatever fits its schema begins, and nothing else does.
+func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
+	g := graph.New[shirt]("print")
+	g.Node("print", func(_ context.Context, s shirt) (shirt, error) { return s, nil })
+	g.Edge(graph.Start, "print")
+	g.Edge("print", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[shirt]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := schema.Parse(p.Graphs()[0].Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string]bool{
+		`{"size":"m","text":"hi"}`: true, `{"text":"hi"}`: true, `{}`: true, `{"count":null}`: true,
+		`{"size":"","text":"","count":null}`: true, // as a Go program writes a shirt of which it says nothing
+		`{"size":"xxl"}`:                     false, `{"text":7}`: false, `{"colour":"red"}`: false, `[]`: false,
+	} {
+		result, err := p.Execute(t.Context(), provider.Execution{
+			Run: provider.Run{Account: "acme", ID: "run_1", Graph: "print", State: newStore(t)}, Input: json.RawMessage(input), Owner: keeper{},
+		})
+		failed, failure := result.Rest.(provider.Failed)
+		if err != nil || failure == want || failure && failed.Code != "invalid_input" || said.Validate(json.RawMessage(input)) == nil != want {
+			t.Errorf("%s: %+v, %v; the schema says %v", input, result.Rest, err, said.Validate(json.RawMessage(input)))
+		}
+	}
+}

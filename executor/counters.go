@@ -18,7 +18,7 @@ const (
 	// counterPaper is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
 	// its revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
 	counterPaper store.PaperKind = "counter"
-	// chargePaper is what one action was charged, so that it is not charged twice when it is judged again: by whoever takes its run over, or because its
+	// chargePaper is what one action was charged, and the grant that it has used, so that neither happens twice when it is judged again: by whoever takes its run over, or because its
 	// target has changed. It is deleted with its run.
 	chargePaper store.PaperKind = "charge"
 )
@@ -55,12 +55,25 @@ func lastOfHour(minute int64) int64 { return minute - minute%int64(coarse) + int
 // counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
 type counters map[string]*counter
 
-// bill is what an action was charged, by the id of the counter.
+// bill is what an action was charged, by the id of the counter, and which grant it has used, of whose budget it has spent so much.
 type bill struct {
 	revision int64
 	changed  bool
 	Charges  map[string]charge `json:"charges"`
+	Grant    string            `json:"grant,omitempty"`
+	Spent    int64             `json:"spent,omitempty"`
 }
+
+// uses is how often the action has used a grant: once, or not at all.
+func (b *bill) uses(g Grant) int {
+	if b.Grant == g.ID {
+		return 1
+	}
+	return 0
+}
+
+// spent is how much of a grant's budget the action has spent.
+func (b *bill) spent(g Grant) int64 { return int64(b.uses(g)) * b.Spent }
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
 

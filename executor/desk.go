@@ -209,7 +209,7 @@ func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing) error {
 	if e.config.Desk.Rules == nil && !prior {
 		return nil
 	}
-	docs, err := e.requestsOf(ctx, c.run)
+	docs, err := e.requestsOf(ctx, c)
 	ask.Asked.Authors = authors(c.dossier.Requester, docs)
 	for _, doc := range docs {
 		if prior && doc.Final != nil && doc.Final.Outcome == desk.Approved {

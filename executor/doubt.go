@@ -20,7 +20,7 @@ func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data 
 	if err := json.Unmarshal(data, &doubt); err != nil {
 		return err
 	}
-	docs, err := e.requestsOf(ctx, c.run)
+	docs, err := e.requestsOf(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -24,29 +24,32 @@ func undrifted(address fermata.Address, first bool) fermata.Address {
 }
 
 // chargedAs is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
-func (e *Executor) chargedAs(ctx context.Context, run store.Run, address fermata.Address, interrupt string) (string, error) {
+func (e *Executor) chargedAs(ctx context.Context, c *filing, address fermata.Address, interrupt string) (string, error) {
 	if !within(address, driftSegment) {
-		return askedKey(run, interrupt), nil
+		return askedKey(c.run, interrupt), nil
 	}
-	asked, err := e.lastAskedAt(ctx, run, undrifted(address, true))
+	asked, err := e.lastAskedAt(ctx, c, undrifted(address, true))
 	if err != nil {
 		return "", err
 	}
 	if len(asked) > 0 {
 		interrupt = asked[0]
 	}
-	return askedKey(run, interrupt), nil
+	return askedKey(c.run, interrupt), nil
 }
 
-// lastAskedAt are the questions that a run has asked at a place, the last first.
-func (e *Executor) lastAskedAt(ctx context.Context, run store.Run, address fermata.Address) ([]string, error) {
-	all, err := e.store.Interrupts(ctx, run.Account, run.ID)
-	if err != nil {
-		return nil, err
+// lastAskedAt are the questions that the run has asked at a place, the last first.
+func (e *Executor) lastAskedAt(ctx context.Context, c *filing, address fermata.Address) ([]string, error) {
+	if c.questions == nil {
+		all, err := e.store.Interrupts(ctx, c.run.Account, c.run.ID)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(all, func(a, b store.Interrupt) int { return b.Created.Compare(a.Created) })
+		c.questions = all
 	}
-	slices.SortStableFunc(all, func(a, b store.Interrupt) int { return b.Created.Compare(a.Created) })
 	var ids []string
-	for _, i := range all {
+	for _, i := range c.questions {
 		if i.Address == address.String() {
 			ids = append(ids, i.ID)
 		}
@@ -56,7 +59,7 @@ func (e *Executor) lastAskedAt(ctx context.Context, run store.Run, address ferma
 
 // demandAgain takes the requirement from the last request for the same action at the same place. The same action elsewhere may have needed less.
 func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing, address fermata.Address) error {
-	asked, err := e.lastAskedAt(ctx, c.run, undrifted(address, false))
+	asked, err := e.lastAskedAt(ctx, c, undrifted(address, false))
 	if err != nil {
 		return err
 	}

@@ -95,18 +95,16 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	defer cancel()
 	defer e.stats.begin(work)()
 	stop := e.renew(ctx, cancel, work.Lease)
+	defer stop() // coming to rest may take longer than a lease, too
 	c, state := &filing{run: work.Run}, e.newDraft(work, known.state)
 	result, span, err := e.attempt(ctx, work, c, known.dossier, state)
 	end, broken := state.close()
-	stop()
-	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer release()
 	var outcome fermata.Outcome
 	if err == nil {
 		err = broken
 	}
 	if err == nil {
-		outcome, err = e.settle(settle, work, c, result, end)
+		outcome, err = e.settle(ctx, work, c, result, end)
 	}
 	traceOutcome(span, outcome, err)
 	e.stats.ended(work, result.Applied, err)
@@ -115,7 +113,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.handBack(settle, work, end.sealed(), err)
+		e.handBack(ctx, work, end.sealed(), err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
 	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
@@ -137,9 +135,10 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 	return result, span, err
 }
 
-// renew renews the lease until stop is called, and cancels the execution if the run has another owner.
+// renew renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
+// not heed that is waited for, and until then nobody else may have the run.
 func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -201,6 +200,8 @@ func (e *Executor) stateOf() *sealedState { return &sealedState{e.store, e} }
 // deleted if the provider says that the outcome has all of it.
 func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, result provider.Result, end ending) (outcome fermata.Outcome, err error) {
 	defer safely.Recover(&err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
 	rest := store.Rest{Status: store.Waiting}
 	if done, over := result.Rest.(provider.Completed); over && done.Spent {
 		rest.State = end.spent
@@ -227,6 +228,7 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
 	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
+	c.requests, c.questions, c.counters = nil, nil, nil // what was read for the last try
 	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err
@@ -299,8 +301,10 @@ func failed(run store.Run, code, message string) fermata.Failed {
 }
 
 // handBack releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
-// attempts. last is what of its state was not saved yet. After a stop there is no delay.
+// attempts. last is what of its state was not saved yet. After a stop there is no delay. The time to settle may be over, so it has its own.
 func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.Save, why error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
 	if last != nil {
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
 		if _, err := e.store.Fenced(work.Lease).Save(ctx, key, last.Base, last.Delta); err != nil {

@@ -199,29 +199,38 @@ func (e *Executor) revoke(ctx context.Context, account, id string, by desk.From)
 }
 
 // granted turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
-// and so counted before the action is executed: after a crash in between, a use is counted that did not happen, which is the safe error.
+// and so counted before the action is executed: after a crash in between, the action finds its own use on its bill.
 func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
 	all, err := e.Grants(ctx, c.run.Account)
+	if err != nil || len(all) == 0 {
+		return decision, err
+	}
+	bill, err := e.billed(ctx, c)
 	if err != nil {
 		return decision, err
 	}
+	slices.SortStableFunc(all, func(a, b Grant) int { // its own first, or it would use another one, too
+		return cmp.Compare(bill.uses(b), bill.uses(a))
+	})
 	for _, g := range all {
-		use, err := g.Match(in, decision, g.Usage, in.At)
+		before := grant.Usage{Uses: g.Usage.Uses - bill.uses(g), Amount: g.Usage.Amount - bill.spent(g)}
+		use, err := g.Match(in, decision, before, in.At)
 		if err != nil {
 			continue // it does not cover the action
 		}
-		g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
 		line := audit.GrantUsed{
 			Grant: g.ID, Action: audit.Action{Name: clip(in.Tool), Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
 		}
-		if err := errors.Join(c.line(theSystem, c.place(), line), e.keepGrant(c, &g)); err != nil {
-			return decision, err
+		if bill.uses(g) == 0 {
+			g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
+			bill.Grant, bill.Spent, bill.changed = g.ID, use.Amount, true
+			err = c.line(theSystem, c.place(), line)
 		}
 		decision.Verdict, decision.Grant, decision.Need = policy.Allow, g.ID, nil
-		return decision, nil
+		return decision, errors.Join(err, e.keepGrant(c, &g)) // also one that is used again: it may be revoked at this moment
 	}
 	return decision, nil
 }

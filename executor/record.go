@@ -21,6 +21,9 @@ type filing struct {
 	resume  string // the resume id of the decision that it is about, if it is about one
 	// counters that were read, and perhaps charged.
 	counters counters
+	// requests are those of the run, if they were read; questions its interrupts. Neither must be changed.
+	requests  []desk.Request
+	questions []store.Interrupt
 	// key, if given, names the action that is judged: its own earlier charge does not count against it. bills are what actions were charged, by key.
 	key   string
 	bills map[string]*bill

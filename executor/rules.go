@@ -163,7 +163,7 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	if e.config.Desk.Rules == nil {
 		return nil, nil
 	}
-	if c.key, err = e.chargedAs(ctx, c.run, address, ask.ID); err != nil {
+	if c.key, err = e.chargedAs(ctx, c, address, ask.ID); err != nil {
 		return nil, err
 	}
 	j, err := e.judge(ctx, c, address, ask.Asked.Action, ask.Args)
@@ -206,10 +206,13 @@ type deniedError struct{ reason string }
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
 
-// requestsOf are all requests of a run.
-func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Request, error) {
-	var docs []desk.Request
-	for paper, err := range e.papers(ctx, run.Account, store.RequestPaper, store.PaperFilter{Run: run.ID, Limit: papersAtOnce}) {
+// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
+func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, error) {
+	if c.requests != nil {
+		return c.requests, nil
+	}
+	docs := []desk.Request{}
+	for paper, err := range e.papers(ctx, c.run.Account, store.RequestPaper, store.PaperFilter{Run: c.run.ID, Limit: papersAtOnce}) {
 		if err != nil {
 			return nil, err
 		}
@@ -219,6 +222,7 @@ func (e *Executor) requestsOf(ctx context.Context, run store.Run) ([]desk.Reques
 		}
 		docs = append(docs, known.Request)
 	}
+	c.requests = docs
 	return docs, nil
 }
 

@@ -144,7 +144,7 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 		if err != nil {
 			return err
 		}
-		if c.key, err = e.chargedAs(ctx, c.run, address, w.Interrupt); err != nil {
+		if c.key, err = e.chargedAs(ctx, c, address, w.Interrupt); err != nil {
 			return err
 		}
 		env.Args, env.Policy = w.question.Args, e.edited(ctx, c, address, w.question.Action)
@@ -233,7 +233,7 @@ func (e *Executor) envFor(ctx context.Context, c *filing, known *requested) (env
 
 // approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
 func (e *Executor) approversBeside(ctx context.Context, c *filing, known *requested) ([]string, error) {
-	docs, err := e.requestsOf(ctx, c.run)
+	docs, err := e.requestsOf(ctx, c)
 	prior := slices.Clone(c.approved)
 	for _, doc := range docs {
 		if doc.ID == known.ID {

@@ -1,0 +1,173 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// slow is a store in which it takes its time to bring a run to rest, so many times.
+type slow struct {
+	store.Store
+	takes time.Duration
+	times atomic.Int64
+}
+
+func (s *slow) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	if s.times.Add(-1) >= 0 {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return s.Store.Rest(ctx, lease, rest)
+}
+
+// two makes two executors on one store, which look for work every second.
+func two(t *testing.T, s store.Store, p provider.Provider) (first, second *executor.Executor) {
+	t.Helper()
+	poll := func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second }
+	first, second = executorOf(t, s, p, poll), executorOf(t, s, p, poll)
+	first.Start()
+	second.Start()
+	return first, second
+}
+
+func startSlowly() executor.Request {
+	request := scriptedStart()
+	request.Wait = 10 * time.Minute
+	return request
+}
+
+// A run that asked a great deal was taken over by another process while it came to rest, which took longer than a lease: the lease was not renewed any more.
+// The other process was no faster, and so for ever.
+func TestSlow_ARunThatComesToRestIsNotTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{Store: memory.NewRuns(nil), takes: 25 * time.Second}
+		s.times.Store(100)
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}
+		first, _ := two(t, s, p)
+		completed(t, mustRun(t, first, startSlowly()))
+		if n := p.executed.Load(); n != 1 {
+			t.Errorf("it was executed %d times", n)
+		}
+	})
+}
+
+// The time in which a run has to come to rest was also that in which it was handed back if it did not. So what it had done last was lost, and nobody went on before
+// the lease was over.
+func TestSlow_ARunThatDidNotComeToRestIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{Store: memory.NewRuns(nil), takes: time.Hour}
+		s.times.Store(1)
+		p := &scripted{execute: func(attempt int64, e provider.Execution) (provider.Result, error) {
+			if attempt == 1 {
+				return done, savesSteps(t, e, "a", "b")
+			}
+			if got := stepsOf(t, e.Run.State, store.Run{ID: e.Run.ID}); !slices.Equal(got, []string{"a", "b"}) {
+				t.Errorf("whoever tries again finds %q", got)
+			}
+			return done, nil
+		}}
+		first, _ := two(t, s, p)
+		begin := time.Now()
+		completed(t, mustRun(t, first, startSlowly()))
+		if took := time.Since(begin); took > 35*time.Second {
+			t.Errorf("it was tried again after %v", took)
+		}
+	})
+}
+
+// A node that does not heed the end of its process is waited for. Another process took the run over meanwhile, and the node was at work twice.
+func TestSlow_WhatAStoppedProcessWaitsForIsNotTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var working, most atomic.Int64
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+			most.Store(max(most.Load(), working.Add(1)))
+			time.Sleep(time.Minute)
+			working.Add(-1)
+			return done, nil
+		}}
+		first, second := two(t, memory.NewRuns(nil), p)
+		go func() { _, _ = first.Run(context.Background(), startSlowly()) }()
+		time.Sleep(time.Second)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := first.Stop(over); err != nil {
+			t.Fatal(err)
+		}
+		completed(t, mustRun(t, second, startSlowly()))
+		if most.Load() != 1 {
+			t.Errorf("it was at work %d times at once", most.Load())
+		}
+	})
+}
+
+// reader is a store that counts how often all requests of a run are read.
+type reader struct {
+	store.Store
+	read atomic.Int64
+}
+
+func (r *reader) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
+	if kind == store.RequestPaper {
+		r.read.Add(1)
+	}
+	return r.Store.Papers(ctx, account, kind, filter)
+}
+
+func (r *reader) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	r.read.Add(1)
+	return r.Store.Interrupts(ctx, account, run)
+}
+
+// For each question that a run asked, all that it had ever asked was read. A few hundred at once could not be asked in the time that there is for it: the run
+// did not come to rest, was tried again, and could not be helped.
+func TestSlow_ManyQuestionsAreAskedWithOneLookAtThoseBefore(t *testing.T) {
+	s := &reader{Store: memory.NewRuns(nil)}
+	const items = 50
+	g := graph.New[note]("many")
+	var target atomic.Int64
+	graph.Each(g, "all", func(note) []int { return make([]int, items) }, func(ctx context.Context, _ int) (int, error) {
+		for _, name := range []string{"prepare", "commit"} {
+			action := fermata.Action[string]{Name: name, Args: name, Target: func(context.Context, string) (any, error) { return target.Load(), nil }}
+			if _, err := fermata.Approve(ctx, action); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	}, func(n note, _ []int) note { return n })
+	g.Edge(graph.Start, "all")
+	g.Edge("all", graph.End)
+	e := executorOf(t, s, providing(t, g), func(c *executor.Config) {
+		c.Desk.Rules = loadRules(t, `
+default: deny
+rules:
+- {id: both, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
+`)
+	})
+	outcome := began(t, e, "a", "inproc:many", `{}`)
+	for round, value := range []string{yes, `{"verb":"approve","args":"edited"}`, yes} {
+		target.Store(int64(min(round, 1))) // so that all is asked about again
+		request := executor.Request{Account: "acme", StateKey: "a", ResumeID: fmt.Sprint(round), Actor: fmt.Sprint("nr", round), Targets: make(map[string]executor.Answer)}
+		for _, i := range waits(t, outcome).Interrupts {
+			request.Targets[i.ID] = executor.Answer{Value: []byte(value)}
+		}
+		s.read.Store(0)
+		if outcome = mustRun(t, e, request); s.read.Load() > 6 {
+			t.Errorf("round %d: all was read %d times for %d answers", round, s.read.Load(), len(request.Targets))
+		}
+	}
+}

@@ -84,11 +84,13 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
 }
 
-// Remember has an approval of the caller remembered within bounds. It is tried once: after an error that is no *api.Problem nobody knows whether it is, and
-// [Client.Grants] says.
+// Remember has an approval of the caller remembered within bounds. However often it has to be sent, one grant is made of it.
 func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
-	_, err = c.once(ctx, request{method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms}, &made)
-	return made, err
+	r := request{
+		method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms,
+		headers: map[string]string{"Idempotency-Key": NewID()},
+	}
+	return made, c.call(ctx, r, &made)
 }
 
 // Grants lists what is remembered.

@@ -24,7 +24,9 @@ const grantPaper store.PaperKind = "grant"
 // Grant is a remembered approval, and how far it is used up.
 type Grant struct {
 	grant.Grant
-	Usage    grant.Usage `json:"usage"`
+	Usage grant.Usage `json:"usage"`
+	// Wish is the digest of what was wanted, if that had a key: see Remember.Once.
+	Wish     string `json:"wish,omitempty"`
 	revision int64
 }
 
@@ -38,12 +40,30 @@ type Remember struct {
 	Budget  *grant.Budget
 	// Relax lets single arguments differ, by their JSON pointers. All others have to be the same.
 	Relax map[string]grant.Constraint
+	// Once, if it has a key, lets it be wanted again by who has no answer: one grant is made of it.
+	Once desk.Once
+}
+
+// grantID is the id of the grant that is made of a request. Under a key it is always the same.
+func grantID(request string, r Remember) string {
+	if r.Once.Key == "" {
+		return ident.Random("grt")
+	}
+	return ident.Derive("grt", request, r.By, r.Once.Key)
 }
 
 // Remember makes a grant of a request that was approved: the same action with the same arguments, at the same place and for the same requester,
 // is allowed for a while without asking again. It returns ErrInvalid if the rules do not let it be remembered, or it was not approved by
-// whoever wants it.
-func (e *Executor) Remember(ctx context.Context, account, request string, r Remember) (Grant, error) {
+// whoever wants it, and desk.ErrReused if its key was used for something else.
+func (e *Executor) Remember(ctx context.Context, account, request string, r Remember) (g Grant, err error) {
+	err = whileStale(ctx, func() (err error) {
+		g, err = e.remember(ctx, account, request, r)
+		return err
+	})
+	return g, err
+}
+
+func (e *Executor) remember(ctx context.Context, account, request string, r Remember) (Grant, error) {
 	question, err := e.Question(ctx, account, request)
 	if err != nil {
 		return Grant{}, err
@@ -57,6 +77,11 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		err := fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
 		return Grant{}, cmp.Or(e.writeRefused(ctx, question.Asked, Remembers, from, audit.RefusedNotAllowed), err)
 	}
+	if r.Once.Key != "" {
+		if known, err := e.remembered(ctx, account, request, r); !isNotFound(err) {
+			return known, err
+		}
+	}
 	c, err := e.filingFor(ctx, question.Asked)
 	if err != nil {
 		return Grant{}, err
@@ -65,7 +90,7 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 	if err != nil {
 		return Grant{}, e.noteAct(ctx, question.Asked, Remembers, from, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
-	g := Grant{Grant: made}
+	g := Grant{Grant: made, Wish: r.Once.Digest}
 	scope, err := json.Marshal(made)
 	if err != nil {
 		return Grant{}, err
@@ -80,6 +105,18 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	return g, e.store.Amend(ctx, account, c.Beside)
+}
+
+// remembered is the grant that was made under the same key.
+func (e *Executor) remembered(ctx context.Context, account, request string, r Remember) (g Grant, err error) {
+	paper, err := e.store.Paper(ctx, account, grantPaper, grantID(request, r))
+	if err == nil {
+		g, err = e.readGrant(paper)
+	}
+	if err == nil && g.Wish != r.Once.Digest {
+		return Grant{}, desk.ErrReused
+	}
+	return g, err
 }
 
 // mayRemember refuses a grant if the request, or the rules as they are today, need several people, or the person could not decide it today.
@@ -122,7 +159,7 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 		return grant.Grant{}, err
 	}
 	made, err := grant.Narrowest(j.in, j.Decision, grant.Terms{
-		ID: ident.Random("grt"), By: r.By, From: question.ID, Now: c.now, Given: doc.Final.At, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
+		ID: grantID(question.ID, r), By: r.By, From: question.ID, Now: c.now, Given: doc.Final.At, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
 	})
 	for pointer, constraint := range r.Relax {
 		if err == nil {

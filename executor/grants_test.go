@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,45 @@ func (a ahead) Now(ctx context.Context) (time.Time, error) {
 	now, err := a.Store.Now(ctx)
 	return now.Add(time.Duration(a.by.Load())), err
 }
+
+// Who has no answer wants it again, and gets the grant that was made: two of them could be used twice as often as somebody meant.
+func TestGrants_WhatIsWantedAgainUnderItsKeyIsOneGrant(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, oneDBA) })
+		asked := waits(t, mustRun(t, e, dropAs("req", "drop-1"))).Interrupts[0].ID
+		if _, err := says(t, e, "bob", "1", yes); err != nil {
+			t.Fatal(err)
+		}
+		terms := executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 2, Once: desk.Once{Key: "k", Digest: "two"}}
+		made := make([]executor.Grant, 6)
+		var all sync.WaitGroup
+		for n := range made {
+			all.Go(func() {
+				var err error
+				if made[n], err = e.Remember(t.Context(), "acme", asked, terms); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		grants, err := e.Grants(t.Context(), "acme")
+		if err != nil || len(grants) != 1 || slices.ContainsFunc(made, func(g executor.Grant) bool { return g.ID != grants[0].ID }) {
+			t.Errorf("%+v, %v; each got %+v", grants, err, made)
+		}
+		terms.MaxUses, terms.Once.Digest = 3, "three"
+		if _, err := e.Remember(t.Context(), "acme", asked, terms); !errors.Is(err, desk.ErrReused) {
+			t.Errorf("something else under the same key: %v", err)
+		}
+		terms.Once = desk.Once{}
+		if _, err := e.Remember(t.Context(), "acme", asked, terms); err != nil {
+			t.Error(err)
+		}
+		if grants, err = e.Grants(t.Context(), "acme"); err != nil || len(grants) != 2 {
+			t.Errorf("one without a key is another: %+v, %v", grants, err)
+		}
+	})
+}
+
 
 // The rules let a yes be remembered for an hour. Whoever gave one could have it remembered anew when the hour was over, again and again, and be asked
 // never more: each grant counted its hour from when it was made, and not from the yes.

@@ -99,10 +99,15 @@ func (in *actInput) from(ctx context.Context, act string) desk.From {
 		from.Actor.Kind = desk.Agent
 	}
 	if in.Once != "" {
-		body, _ := json.Marshal(in.Body) // was decoded from JSON
-		from.Once = desk.Once{Key: in.Once, Digest: ident.Derive("act", act, string(body))}
+		from.Once = onceFor(in.Once, act, in.Body)
 	}
 	return from
+}
+
+// onceFor has an act count once under a key.
+func onceFor(key, act string, body any) desk.Once {
+	text, _ := json.Marshal(body) // was decoded from JSON
+	return desk.Once{Key: key, Digest: ident.Derive("act", act, string(text))}
 }
 
 // acts are what can be done with a request beside deciding, by the last word of the path.

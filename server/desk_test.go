@@ -181,9 +181,19 @@ func TestDesk_AYesIsRememberedAndTakenBack(t *testing.T) {
 	s.chat("agent@acme", startDrop)
 	r := s.life("bob@acme", s.questions("acme")[0].ID)
 	s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
-	made := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", `{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`)
+	remember := func(body string) answer {
+		t.Helper()
+		return s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", body, "Idempotency-Key", "k")
+	}
+	made := remember(`{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`)
 	if made.status != 200 || made.field("tool") != "drop-table" {
 		t.Fatalf("%+v", made)
+	}
+	if got := remember(`{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`); got.field("id") != made.field("id") {
+		t.Errorf("wanted once more: %+v", got)
+	}
+	if got := remember(`{"seconds":60,"uses":4}`); got.status != 422 || got.field("code") != "idempotency_key_reused" {
+		t.Errorf("something else under the same key: %+v", got)
 	}
 	again := strings.Replace(startDrop, "drop-1", "drop-2", 1)
 	if got := s.chat("agent@acme", strings.Replace(again, "users", "us_old", 1)); got.field("status") != "completed" {

@@ -15,6 +15,7 @@ import (
 
 type rememberInput struct {
 	ID   string `path:"id" maxLength:"512"`
+	Once string `header:"Idempotency-Key" maxLength:"256" doc:"The same wish with the same key is one grant."`
 	Body api.Remember
 }
 
@@ -41,6 +42,9 @@ func (s *Server) registerGrants() {
 func (s *Server) remember(ctx context.Context, in *rememberInput) (*grantOutput, error) {
 	me := who(ctx)
 	terms := executor.Remember{By: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
+	if in.Once != "" {
+		terms.Once = onceFor(in.Once, string(executor.Remembers), in.Body)
+	}
 	if in.Body.Budget != nil {
 		terms.Budget = &grant.Budget{Of: in.Body.Budget.Of, Max: in.Body.Budget.Max}
 	}

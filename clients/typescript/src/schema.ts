@@ -2332,7 +2332,10 @@ export interface operations {
     "remember-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same wish with the same key is one grant. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };

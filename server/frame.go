@@ -225,6 +225,8 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 		return nil, problem("forbidden", "this came with a session, and not from a page of this server")
 	case errors.Is(err, ErrUnauthenticated):
 		return nil, problem("unauthenticated", "send a valid token")
+	case errors.Is(err, errTooOften): // no line for each: anybody can write as many
+		return nil, busy("who you are could not be found out")
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
 		s.config.Log.Error("authentication failed", "err", err)

@@ -175,10 +175,13 @@ type seldom struct {
 	limit *rate.Limiter
 }
 
+// errTooOften is why the provider was not asked. That is the doing of strangers: what else is wrong is said by those who did ask.
+var errTooOften = errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
+
 // RoundTrip sends a request, unless there were too many.
 func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
-		return nil, errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
+		return nil, errTooOften
 	}
 	return s.next.RoundTrip(r)
 }

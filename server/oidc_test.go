@@ -85,7 +85,7 @@ func TestTokens_WhileTheProviderIsDown(t *testing.T) {
 	}
 }
 
-// Anybody can make a token with a key that nobody knows. The provider must not hear of each.
+// Anybody can make a token with a key that nobody knows. The provider must not hear of each, and operators of none.
 func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
 	p := openPorch(t, build{})
 	good := p.idp.Token(forAPI("agents"))
@@ -106,6 +106,9 @@ func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
 	}
 	if got := p.me(good); got.status != 200 {
 		t.Errorf("a good one is refused meanwhile: %+v", got)
+	}
+	if log := p.log.String(); strings.Contains(log, "authentication failed") {
+		t.Errorf("strangers write into the log:\n%s", log)
 	}
 }
 

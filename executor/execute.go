@@ -228,7 +228,7 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
 	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
-	c.requests, c.questions, c.counters = nil, nil, nil // what was read for the last try
+	c.requests, c.questions, c.counters, c.bills = nil, nil, nil, nil // what was read for the last try
 	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err

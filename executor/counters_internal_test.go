@@ -59,14 +59,22 @@ func (c *counter) since(minute int64) (sum int64) {
 // However much is charged, for however long: whoever charges next reads and writes all of it.
 func TestCounter_StaysSmall(t *testing.T) {
 	var c counter
-	now := int64(30_000_000)
-	for range 40 * day / 5 {
-		now += 5
-		for range 3 {
+	now, total := int64(30_000_000), int64(0)
+	spend := func(times, pause int64) {
+		for range times {
+			now += pause
 			c.replace(charge{}, charge{now, 1})
+			c.replace(charge{}, charge{now, 1})
+			total += 2
 		}
 	}
-	if most := int((day+hour)/5 + 31*24 + 2); len(c.Charges) > most || c.since(now-31*day) < 31*day/5*3 {
-		t.Errorf("%d sums are kept, more than %d, with %d charges", len(c.Charges), most, c.since(0))
+	spend(40*24*2, hour/2)        // for longer than rules can look back
+	spend(2*day/5, 5)             // and then more often
+	kept := int64(len(c.Charges)) // one for each of the last minutes, and one for an hour before
+	if most := (day+hour)/5 + 31*24 + 2; kept > most {
+		t.Errorf("%d sums are kept of %d charges, and not at most %d", kept, total, most)
+	}
+	if sum := c.since(now - 30*day); sum < 2*(2*day/5+28*48) || sum >= total {
+		t.Errorf("%d of %d charges are kept", sum, total)
 	}
 }

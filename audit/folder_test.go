@@ -111,6 +111,9 @@ func TestStored_FindsTheLastOfManyCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n%10 != 9 {
+			continue
+		}
 		before := counted.papers
 		again, err := audit.MakeCheckpoint(t.Context(), log, "acme", key)
 		if err != nil || !bytes.Equal(again.Note, c.Note) {

@@ -135,7 +135,6 @@ func TestGrants_WhatIsWantedAgainUnderItsKeyIsOneGrant(t *testing.T) {
 	})
 }
 
-
 // The rules let a yes be remembered for an hour. Whoever gave one could have it remembered anew when the hour was over, again and again, and be asked
 // never more: each grant counted its hour from when it was made, and not from the yes.
 func TestGrants_AYesIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {

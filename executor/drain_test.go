@@ -32,7 +32,7 @@ func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
 		runs := memory.NewRuns(nil)
 		slow, w := &world{hold: make(chan struct{})}, new(world)
 		leaving := newExecutor(t, runs, slow, func(c *executor.Config) { c.Lease = time.Hour })
-		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = time.Second })
+		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = 3 * time.Second }) // not when the other one ends
 		staying.Start()
 		start(t, leaving, "demo-1")
 		waited := make(chan error)

@@ -225,3 +225,9 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.all.String()
 }
+
+func (b *syncBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all.Reset()
+}

@@ -49,7 +49,7 @@ func approveSpy(key string) executor.Request {
 }
 
 func TestI7_NothingSecretIsReadableInTheStoreOrTheLog(t *testing.T) {
-	var log bytes.Buffer
+	var log syncBuffer
 	runs := memory.NewRuns(nil)
 	e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	startSpy(t, e, "spy-1")

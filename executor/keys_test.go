@@ -1,7 +1,6 @@
 package executor_test
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ func TestKeys_AFileThatCannotBeReadAgainIsToldOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var log bytes.Buffer
+		var log syncBuffer
 		e := executorOf(t, memory.NewRuns(nil), spy(t), func(c *executor.Config) {
 			c.Box, c.Poll, c.Log = file, time.Second, slog.New(slog.NewTextHandler(&log, nil))
 		})

@@ -37,7 +37,7 @@ func (f *forgetful) Open(label string, sealed []byte) ([]byte, error) {
 // One answer that nobody can open any more stopped the pulling of its whole account, for ever: the cursor never got past it.
 func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		var log bytes.Buffer
+		var log syncBuffer
 		keys := &forgetful{Box: testBox(t)}
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.NewTextHandler(&log, nil)) })
 		for n := range 3 {

@@ -29,12 +29,12 @@ type policyCommands struct {
 }
 
 // loadPolicy reads a file of rules. One that cannot be loaded is wrong on the command line: nothing has been asked of it.
-func loadPolicy(file string) (*policy.Set, error) {
+func loadPolicy(file string, options policy.Options) (*policy.Set, error) {
 	text, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
-	set, err := policy.Load(file, text, policy.Options{})
+	set, err := policy.Load(file, text, options)
 	return set, wrongFile(file, err)
 }
 
@@ -83,7 +83,7 @@ type testReport struct {
 
 // Run judges every case. One that fails is something to be done.
 func (c *policyTest) Run(p *program) error {
-	set, err := loadPolicy(c.Policy)
+	set, err := loadPolicy(c.Policy, policy.Options{})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (c *policyLint) Run(p *program) error {
 		return err
 	}
 	report := lintReport{File: c.Policy, Problems: []policy.Problem{}}
-	set, err := loadPolicy(c.Policy)
+	set, err := loadPolicy(c.Policy, policy.Options{Untold: policy.Untellable})
 	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
 		report.Problems = broken.Problems
 	} else if err != nil {
@@ -249,7 +249,7 @@ func (c *policyExplain) ask(ctx context.Context) (decision policy.Decision, err 
 }
 
 func (c *policyExplain) offline() (policy.Decision, error) {
-	set, err := loadPolicy(c.Policy)
+	set, err := loadPolicy(c.Policy, policy.Options{})
 	if err != nil {
 		return policy.Decision{}, err
 	}
@@ -286,11 +286,11 @@ type policyDiff struct {
 
 // Run compares. What gets easier is something that a person has to look at.
 func (c *policyDiff) Run(p *program) error {
-	before, err := loadPolicy(c.Old)
+	before, err := loadPolicy(c.Old, policy.Options{})
 	if err != nil {
 		return err
 	}
-	after, err := loadPolicy(c.New)
+	after, err := loadPolicy(c.New, policy.Options{})
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (c *policyDiff) Run(p *program) error {
 
 // count judges recorded actions of a file.
 func (c *policySimulate) count(p *program) error {
-	set, err := loadPolicy(c.Policy)
+	set, err := loadPolicy(c.Policy, policy.Options{})
 	if err != nil {
 		return err
 	}

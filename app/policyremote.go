@@ -37,7 +37,7 @@ func (c *policySimulate) replay(ctx context.Context, p *program) error {
 	if err := span.UnmarshalText([]byte(c.Replay)); err != nil || time.Duration(span) < time.Second {
 		return usage("--replay %s is no span of time, as 30d or 12h", c.Replay)
 	}
-	if _, err := loadPolicy(c.Policy); err != nil { // so that mistakes are told with the name of the file
+	if _, err := loadPolicy(c.Policy, policy.Options{Untold: policy.Untellable}); err != nil { // so that mistakes are told with the name of the file
 		return err
 	}
 	text, err := readFile(c.Policy)

@@ -80,7 +80,7 @@ type Asked struct {
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
 	// Words is how many there are to read.
 	Words int `json:"words,omitempty"`
-	// Risk orders requests, the highest first.
+	// Risk is 0 to 3, as the rules rate the tool.
 	Risk int `json:"risk,omitempty"`
 	// Policy names the version of the rules that required this, Rules the rules, Reason says why in words.
 	Policy string   `json:"policy,omitempty"`

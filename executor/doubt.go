@@ -41,7 +41,7 @@ func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data 
 	if last == nil {
 		return nil
 	}
-	ask.Route = last.Route
+	ask.Route, ask.Asked.Risk = last.Route, last.Asked.Risk
 	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
 	return nil
 }

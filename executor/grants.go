@@ -158,7 +158,7 @@ func (e *Executor) narrowest(ctx context.Context, c *filing, question QuestionVi
 	if err != nil {
 		return grant.Grant{}, err
 	}
-	made, err := grant.Narrowest(j.in, j.Decision, grant.Terms{
+	made, err := grant.Narrowest(j.rated, j.Decision, grant.Terms{
 		ID: grantID(question.ID, r), By: r.By, From: question.ID, Now: c.now, Given: doc.Final.At, TTL: r.TTL, MaxUses: r.MaxUses, Budget: r.Budget,
 	})
 	for pointer, constraint := range r.Relax {

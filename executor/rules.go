@@ -75,7 +75,7 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if j.Decision, err = e.granted(ctx, c, j.in, j.Decision, action.Digest); err != nil {
+	if j.Decision, err = e.granted(ctx, c, j.rated, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}
 	if j.Verdict != policy.Ask {
@@ -122,7 +122,7 @@ func askedKey(run store.Run, interrupt string) string {
 	return ident.Derive("c", run.ID, questionID(interrupt))
 }
 
-// describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to nobody here.
+// describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
 func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time.Time) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = run.Account, e.config.Desk.Environment, run.Graph, d.Requester, now
 	in.Untold = policy.Untellable
@@ -137,6 +137,7 @@ type judgement struct {
 	said            policy.Decision // without
 	set             *policy.Set
 	in              policy.Input
+	rated           policy.Input // with what the rules say of the tool
 }
 
 // judge asks the rules about an action of a run.
@@ -154,7 +155,7 @@ func (e *Executor) judge(ctx context.Context, c *filing, address fermata.Address
 	j.in.History = c.numbers(demands)
 	var err error
 	j.said, err = set.Decide(j.in)
-	j.Decision = j.said
+	j.Decision, j.rated = j.said, set.Rated(j.in)
 	return j, err
 }
 
@@ -173,6 +174,7 @@ func (e *Executor) demand(ctx context.Context, ask *desk.Ask, c *filing, address
 	if j.Verdict == policy.Deny {
 		return nil, e.denyAsking(ctx, c, j, ask)
 	}
+	ask.Asked.Risk = j.rated.Risk
 	if within(address, driftSegment) { // the same action is asked about again, of the same people
 		return nil, e.demandAgain(ctx, ask, c, address)
 	}

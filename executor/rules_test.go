@@ -1,12 +1,15 @@
 package executor_test
 
 import (
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -57,4 +60,41 @@ func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the file of rules says of a tool, rules go by; people see how risky it is rated; and a remembered yes can be worth so much money and no more.
+func TestRules_WhatTheFileSaysOfATool(t *testing.T) {
+	var paid atomic.Int64
+	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
+default: deny
+tools:
+  pay: {effects: [spend], risk: "args.cents < 1000 ? 1 : 3", cost: args.cents + 50}
+rules:
+- id: risky
+  when: req.risk >= 3
+  then: deny
+- id: spends
+  when: '"spend" in req.effects'
+  then: ask
+  ask: {groups: [{from: ["group:finance"]}], deadline: 1h, remember_max: 1h}
+`)
+	if _, failed := began(t, e, "much", "inproc:pay", `{"cents":1000}`).(fermata.Failed); !failed {
+		t.Error("a risk of 3 was not denied")
+	}
+	asked := waits(t, began(t, e, "little", "inproc:pay", `{"cents":50}`)).Interrupts[0].ID
+	question, err := e.Question(t.Context(), "acme", asked)
+	if err != nil || question.Request.Asked.Risk != 1 {
+		t.Fatalf("the request does not show its risk: %+v, %v", question.Request, err)
+	}
+	completed(t, mustRun(t, e, executor.Request{
+		Account: "acme", StateKey: "little", ResumeID: "1", Actor: "ann", Targets: map[string]executor.Answer{asked: {Value: json.RawMessage(yes)}},
+	}))
+	worth := executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 9, Budget: &grant.Budget{Of: grant.Cost, Max: 250}}
+	if _, err := e.Remember(t.Context(), "acme", asked, worth); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b"} {
+		completed(t, began(t, e, key, "inproc:pay", `{"cents":50}`)) // 100 each
+	}
+	waits(t, began(t, e, "c", "inproc:pay", `{"cents":50}`))
 }

@@ -14,20 +14,24 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// compile makes the expressions of all rules ready, and reports what is wrong with them.
+// compile makes all expressions ready, and reports what is wrong with them.
 func (r *reading) compile(d *document) error {
 	env, err := environment()
 	if err != nil {
 		return err
 	}
+	r.compileTools(env, d.tools)
 	for _, one := range d.rules {
 		r.rule = one.ID
 		at := d.places[one]
 		if strings.TrimSpace(one.When) != "" {
 			one.facts = r.expression(env, at.when, "when", cel.BoolType, &one.when)
+			r.told(d, at.when, "when", one.facts, one.facts)
 		}
 		if !at.amount.Missing() {
-			one.facts.add(r.expression(env, at.amount, "amount", cel.IntType, &one.amount))
+			amount := r.expression(env, at.amount, "amount", cel.IntType, &one.amount)
+			r.told(d, at.amount, "amount", amount, one.facts)
+			one.facts.add(amount)
 		}
 		one.digest = digestOfRule(one.Rule)
 	}
@@ -84,9 +88,6 @@ func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want 
 	for _, misuse := range f.wrong {
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
 		r.Report(line(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
-	}
-	for _, field := range both(r.untold, f.uses) {
-		node.Wrong("%s: req.%s is not told here, so the rule could never be judged", what, field)
 	}
 	r.expressions = append(r.expressions, expression{r.rule, what, node, compiled, place, f.mayBeUntold()})
 	return f

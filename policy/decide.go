@@ -54,11 +54,14 @@ func (s *Set) judge(in Input) (*judging, error) {
 	if j.digest, err = in.digest(canonical); err != nil {
 		return nil, err
 	}
-	j.vars, err = cel.PartialVars(map[string]any{
-		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: &in}, varLocal: localTime(in, s.zone),
-	}, in.untold()...)
-	if err != nil {
+	if j.vars, err = s.vars(&in, args); err != nil {
 		return nil, err
+	}
+	if word := wordFor(s.tools, in.Tool); word != nil {
+		j.spent += word.rate(&in, j.vars)
+		if j.vars, err = s.vars(&in, args); err != nil {
+			return nil, err
+		}
 	}
 	for one := range s.candidates(in.Tool) {
 		j.rules = append(j.rules, one)
@@ -68,6 +71,13 @@ func (s *Set) judge(in Input) (*judging, error) {
 		j.charge(counter, 1)
 	}
 	return j, nil
+}
+
+// vars are what expressions see of an input.
+func (s *Set) vars(in *Input, args any) (cel.Activation, error) {
+	return cel.PartialVars(map[string]any{
+		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, s.zone),
+	}, in.untold()...)
 }
 
 // localTime is the time on the account's clock; an error for the rules that look at it if there is no such zone.

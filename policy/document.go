@@ -14,6 +14,7 @@ type document struct {
 	fallback Verdict
 	zone     string
 	ask      *Requirement // of the default; nil if there is none
+	tools    map[string]*toolWord
 	rules    []*rule
 	places   map[*rule]places
 }
@@ -48,7 +49,7 @@ func (r *reading) document(src []byte) document {
 	if root.Missing() {
 		return d
 	}
-	top := root.Map("version", "default", "time_zone", "defaults", "rules")
+	top := root.Map("version", "default", "time_zone", "defaults", "tools", "rules")
 	d.version = r.label(top["version"], "the version")
 	d.zone = r.zone(top["time_zone"])
 	d.fallback = Verdict(top["default"].Choice(verdicts...))
@@ -67,6 +68,7 @@ func (r *reading) document(src []byte) document {
 			r.complete(defaults, base)
 		}
 	}
+	d.tools = r.tools(top["tools"])
 	seen := make(map[string]int)
 	for _, node := range top["rules"].List() {
 		r.readRule(node, &d, seen)

@@ -40,8 +40,8 @@ type Input struct {
 	// History holds a number for every [Demand] of the rules, under its Key. One that is missing is an error for the rules
 	// that need it.
 	History map[string]int64 `json:"history,omitempty"`
-	// Untold names those of effects, cost, risk and revision that whoever asks does not know. A rule that depends on one cannot be judged: what is not
-	// known is not nothing.
+	// Untold names those of effects, cost, risk and revision that whoever asks does not know. If the file does not tell it of the tool either, a rule that
+	// depends on it cannot be judged: what is not known is not nothing.
 	Untold []string `json:"untold,omitempty"`
 }
 

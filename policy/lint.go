@@ -36,6 +36,7 @@ type Tool struct {
 // Lint lists what is allowed and probably not meant. None of it keeps the set from being used.
 func (s *Set) Lint(world World) []Problem {
 	l := &linter{set: s, world: world}
+	l.ratings()
 	for i, one := range s.rules {
 		l.dead(i, one)
 		l.tools(one)
@@ -94,14 +95,28 @@ func impliedBy(other, one *rule) bool {
 	return true
 }
 
+// ratings finds tools that the file speaks of and that are not there.
+func (l *linter) ratings() {
+	if l.world.Tools == nil {
+		return
+	}
+	for _, tool := range l.set.toolNames() {
+		l.known("", l.set.tools[tool].line, tool)
+	}
+}
+
 func (l *linter) tools(one *rule) {
 	if l.world.Tools == nil {
 		return
 	}
 	for _, tool := range one.facts.tools {
-		if _, known := l.world.Tools[tool]; !known {
-			l.warn(one.ID, one.Line, "there is no tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.world.Tools))))
-		}
+		l.known(one.ID, one.Line, tool)
+	}
+}
+
+func (l *linter) known(id string, line int, tool string) {
+	if _, known := l.world.Tools[tool]; !known {
+		l.warn(id, line, "there is no tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.world.Tools))))
 	}
 }
 
@@ -154,16 +169,16 @@ func inSchema(schema json.RawMessage, path string) (known []string, missing stri
 
 // bareAllow finds rules that let a tool with effects do anything.
 func (l *linter) bareAllow(one *rule) {
-	if one.Then != Allow || one.facts.args || slices.Contains(one.facts.uses, "effects") || slices.Contains(one.facts.conjuncts, "false") {
+	if one.Then != Allow || one.facts.args || len(both(one.facts.uses, tellable)) > 0 || slices.Contains(one.facts.conjuncts, "false") {
 		return
 	}
 	tools := one.facts.tools
 	if tools == nil {
-		tools = slices.Sorted(maps.Keys(l.world.Tools))
+		tools = union(slices.Sorted(maps.Keys(l.world.Tools)), l.set.toolNames())
 	}
 	var open []string
 	for _, tool := range tools {
-		if l.world.Tools[tool].Effects {
+		if word := wordFor(l.set.tools, tool); l.world.Tools[tool].Effects || word != nil && len(word.effects) > 0 {
 			open = append(open, tool)
 		}
 	}

@@ -58,6 +58,9 @@ func TestLint(t *testing.T) {
 		"allows by argument":   {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sql == \"select 1\"', then: allow}\n", ``},
 		"allows reading":       {noAsk + "- {id: a, when: 'req.tool == \"read\"', then: allow}\n", ``},
 		"allows by effect":     {noAsk + "- {id: a, when: 'req.effects.size() == 0', then: allow}\n", ``},
+		"allows a rated tool":  {"tools: {read: {effects: [write]}}\n" + noAsk + "- {id: a, when: 'req.tool == \"read\"', then: allow}\n", `allows read with any arguments`},
+		"allows by its rating": {"tools: {read: {effects: [write], risk: 0}}\n" + noAsk + "- {id: a, when: 'req.tool == \"read\" && req.risk == 0', then: allow}\n", ``},
+		"rates no tool":        {"tools: {reed: {risk: 1}, '*': {risk: 3}}\n" + noAsk + "- {id: a, when: 'req.risk > 1', then: deny}\n", `p.yaml:1: there is no tool "reed"; did you mean "read"?`},
 		"never hits":           {noAsk + "- {id: a, when: 'req.tool == \"db\" && req.tool == \"read\"', then: deny}\n", `this rule never hits`},
 		"never hits at all":    {noAsk + "- {id: a, when: 'false', then: allow}\n", `this rule never hits`},
 		"shadowed":             {noAsk + "- {id: all, when: 'req.tool == \"read\"', then: deny}\n- {id: a, when: 'args.x == 1 && req.tool == \"read\"', then: allow}\n", `p.yaml:4: rule "a": shadowed by "all" in line 3`},
@@ -79,7 +82,7 @@ func TestLint(t *testing.T) {
 			case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].String(), c.want)):
 				t.Errorf("found %v\nwant  %s", found, c.want)
 			}
-			if found := set.Lint(policy.World{}); len(found) > 0 && !strings.Contains(c.want, "hit") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") {
+			if found := set.Lint(policy.World{}); len(found) > 0 && !strings.Contains(c.want, "hit") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") && !strings.Contains(c.doc, "tools:") {
 				t.Errorf("without a world: %v", found)
 			}
 		})

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,8 @@ type Options struct {
 	Directory Directory
 	// Routes, if not nil, are those that there are. To name another one is a load error.
 	Routes []string
-	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one is a load error: such a rule could never be judged.
+	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one that the file does not tell of tools either is a
+	// load error: such a rule could never be judged.
 	Untold []string
 }
 
@@ -26,6 +28,7 @@ type Set struct {
 	fallback Verdict
 	zone     string
 	ask      *Requirement
+	tools    map[string]*toolWord
 	rules    []*rule
 	byTool   map[string][]int // rules that can only hit for this tool
 	general  []int            // rules that can hit for any
@@ -45,7 +48,7 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 		return nil, &LoadError{Problems: r.problems}
 	}
 	s := &Set{
-		file: file, version: d.version, digest: digestOf(src), source: string(src), fallback: d.fallback, zone: d.zone, ask: d.ask, rules: d.rules,
+		file: file, version: d.version, digest: digestOf(src), source: string(src), fallback: d.fallback, zone: d.zone, ask: d.ask, tools: d.tools, rules: d.rules,
 		byTool: make(map[string][]int),
 	}
 	for i, one := range s.rules {
@@ -107,6 +110,11 @@ func (s *Set) Rules() []Rule {
 		rules = append(rules, one.Rule.clone())
 	}
 	return rules
+}
+
+// toolNames are the tools that the file speaks of.
+func (s *Set) toolNames() []string {
+	return without(slices.Sorted(maps.Keys(s.tools)), []string{anyTool})
 }
 
 // candidates are the rules that can hit for a tool, in the order of the file.

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/policy"
@@ -17,7 +18,7 @@ func read(file string, src []byte) ([]one, error) {
 	}}
 	root := r.Document(src)
 	top := root.Map("input", "cases")
-	var base policy.Input
+	base := policy.Input{Untold: policy.Untellable}
 	input(top["input"], &base)
 	var all []one
 	for _, node := range top["cases"].List() {
@@ -53,7 +54,8 @@ func read(file string, src []byte) ([]one, error) {
 	return all, nil
 }
 
-// input puts what a node says into the input, and leaves the rest as it is.
+// input puts what a node says into the input, and leaves the rest as it is. What no node says of effects, cost, risk and revision is untold, as it is on a
+// server.
 func input(node yamldoc.Node, in *policy.Input) {
 	texts := map[string]*string{
 		"account": &in.Account, "environment": &in.Environment, "graph": &in.Graph, "node": &in.Node, "run": &in.Run, "tool": &in.Tool,
@@ -69,6 +71,7 @@ func input(node yamldoc.Node, in *policy.Input) {
 			*text = fields[name].Text()
 		}
 	}
+	in.Untold = slices.DeleteFunc(slices.Clone(in.Untold), func(field string) bool { return !fields[field].Missing() })
 	if !fields["effects"].Missing() {
 		in.Effects = fields["effects"].Texts()
 	}

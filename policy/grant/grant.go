@@ -56,7 +56,7 @@ type Budget struct {
 	Max int64  `json:"max"`
 }
 
-// Cost as [Budget.Of] is what the input says that the action costs.
+// Cost as [Budget.Of] is what the action costs, as the input says: see [policy.Set.Rated].
 const Cost = "cost"
 
 // Terms are what a person adds to a yes to have it remembered.

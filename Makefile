@@ -19,9 +19,13 @@ MUTATEFLAGS ?=
 # The modules that we write, this one first. tools/ only pins the linters.
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
 
+# How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. The linters and
+# every test that builds a program do the same, so that everything is compiled twice and not four times: once with the detector, and once without.
+PLAIN = CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
+
 # The path of a linter, built if need be. tools/ stands outside of go.work, and -modfile is refused inside of one; only the
 # build runs without the workspace, so that the linter itself sees it.
-TOOL = GOWORK=off go tool -modfile=tools/go.mod -n
+TOOL = GOWORK=off $(PLAIN) go tool -modfile=tools/go.mod -n
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -35,12 +39,16 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-# Vetted by lint, with everything that go test would look at, and more.
-test: need-go need-cc need-pg need-redis need-langgraph need-oidc lint ## what CI runs: lint, then every test of every module with the race detector
-	@if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
+# What comes from npm takes a minute or two the first time, in which the linters have the machine. Vetted by lint, with everything that go test would look at, and more.
+test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
+	@$(MAKE) -s need-langgraph need-oidc & peers=$$!; \
+	$(MAKE) -s lint || { kill $$peers; exit 1; }; \
+	wait $$peers || exit 1; \
+	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
-		( cd "$$dir" && go build -buildvcs=false -o /dev/null ./... && go test $(RACE) -vet=off -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
+		( cd "$$dir" && $(PLAIN) go build -buildvcs=false -o /dev/null ./... && \
+			go test $(RACE) -exec "env CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -vet=off -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
 	done
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases
@@ -49,7 +57,7 @@ lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum
 	@staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
 	for dir in $$($(MODULES)); do \
 		echo "lint $$dir"; \
-		( cd "$$dir" && go vet ./... && "$$staticcheck" ./... && "$$sumtype" ./... ) || exit 1; \
+		( cd "$$dir" && export $(PLAIN) && go vet ./... && "$$staticcheck" ./... && "$$sumtype" ./... ) || exit 1; \
 	done
 
 bench: need-go ## run the measurements in bench/

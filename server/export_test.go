@@ -22,3 +22,11 @@ func (s *Server) Inside() (requests, streams int) {
 	}
 	return count(s.limits.serving), count(s.limits.streams)
 }
+
+// InsideOf is how many requests of an account are served, of those whose account is known already.
+func (s *Server) InsideOf(account string) int {
+	h := s.limits.serving
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.by[account]
+}

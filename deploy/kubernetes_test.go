@@ -143,14 +143,17 @@ func TestKubernetes_SettingsAreThoseOfTheProgram(t *testing.T) {
 	write(t, dir, "store-url", all["Secret/fermata"].StringData["store-url"])
 	const secrets = "/run/secrets/fermata"
 	file := write(t, dir, "fermata.yaml", strings.ReplaceAll(all["ConfigMap/fermata"].Data["fermata.yaml"], secrets, dir))
-	settings := loaded(t, file, nil)
+	settings := loaded(t, file, imageEnv(t))
 	server := all["Deployment/fermata"].Spec.Template.Spec
+	if got, want := settings.Store.URL.Reveal(), all["Secret/fermata"].StringData["store-url"]; got != want {
+		t.Errorf("in the image the store is %s, and the secret says %s: the image's environment counts before the file", got, want)
+	}
 	if settings.Store.Migrate {
 		t.Error("replicas migrate by themselves, and the job is for nothing")
 	}
 	for _, o := range []object{all["Deployment/fermata"], all["Job/fermata-migrate"]} {
 		for _, c := range o.Spec.Template.Spec.Containers {
-			variables := make(map[string]string)
+			variables := imageEnv(t)
 			for _, v := range c.Env {
 				if strings.HasPrefix(v.Name, "FERMATA_") {
 					variables[v.Name] = v.Value
@@ -207,14 +210,19 @@ func TestKubernetes_CommandsAndProbesWork(t *testing.T) {
 		}
 		return all
 	}
+	var env []string
+	for name, value := range imageEnv(t) {
+		env = append(env, name+"="+value)
+	}
+	// The job has no key: it is not mounted there.
+	launch(t, env, words(all["Job/fermata-migrate"].Spec.Template.Spec.Containers[0])...).ends(t)
 	server := all["Deployment/fermata"].Spec.Template.Spec
 	if copyKey := words(server.InitContainers[0]); copyKey[0] != "install" {
 		t.Errorf("the key is copied with %v", copyKey)
 	} else {
 		run(t, copyKey...)
 	}
-	call(t, words(all["Job/fermata-migrate"].Spec.Template.Spec.Containers[0])...)
-	started := launch(t, nil, words(server.Containers[0])...)
+	started := launch(t, env, words(server.Containers[0])...)
 	await(t, started.errs, `"serving"`, started)
 	c := server.Containers[0]
 	for _, probe := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path} {

@@ -29,6 +29,7 @@ type object struct {
 		Replicas    int
 		Selector    yaml.Node
 		PodSelector selector `yaml:"podSelector"`
+		Egress      []struct{ Ports []struct{ Port int } }
 		Ports       []struct {
 			Name       string
 			TargetPort string `yaml:"targetPort"`
@@ -269,6 +270,22 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 	}
 	if a, b := server.Spec.Template.Spec.Containers[0].Image, migrates.Spec.Template.Spec.Containers[0].Image; a != b {
 		t.Errorf("%s is served after %s migrated", a, b)
+	}
+}
+
+// What the settings let the server speak to, it reaches at the ports that these usually have: Redis and traces were not let out, and the one makes everything slow, the other is
+// missed by nobody.
+func TestKubernetes_NetworkLetsOutWhatIsNeeded(t *testing.T) {
+	var out []int
+	for _, rule := range manifests(t)["NetworkPolicy/fermata"].Spec.Egress {
+		for _, p := range rule.Ports {
+			out = append(out, p.Port)
+		}
+	}
+	for port, what := range map[int]string{53: "names", 5432: "store.url", 6379: "store.redisURL", 4318: "tracing.endpoint", 443: "webhooks and auth.oidc.issuer"} {
+		if !slices.Contains(out, port) {
+			t.Errorf("%s: port %d is not among %v", what, port, out)
+		}
 	}
 }
 

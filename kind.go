@@ -24,7 +24,7 @@ import (
 // the Go type, from which forms are made and against which answers are checked.
 //
 // The schema goes by what encoding/json writes: a type that is written as a text is a string, one with a MarshalJSON of its own is any JSON unless its
-// fields tell, and []byte is base64. The option ",string" of a field is not looked at.
+// fields tell, []byte is base64, and a number in a field with the option ",string" is a string.
 //
 // An answer is an A, or JSON that is one. Untyped numbers in it are json.Number. If A (or a type in it) implements [Choices], only the listed values pass; if A
 // implements [Validator], its Validate has the last word.

@@ -49,6 +49,8 @@ type AnyKind interface {
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
+	// PersonSchema is AnswerSchema without what people cannot say: of a [Decision], that nobody decided in time.
+	PersonSchema() json.RawMessage
 	// AnswerPrint is a short text that is another when the answer's schema is; "" if a schema does not tell.
 	AnswerPrint() string
 	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
@@ -108,8 +110,17 @@ func (k *Kind[Q, A]) Name() string { return k.name }
 // QuestionSchema returns the JSON Schema of Q.
 func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.Text) }
 
-// AnswerSchema returns the JSON Schema of A.
+// AnswerSchema returns the JSON Schema of A. [Kind.PersonSchema] is for forms.
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
+
+// PersonSchema returns the JSON Schema of what a person can answer. It is [Kind.AnswerSchema] but for [Approval], whose answer may also be the word of
+// the clock. Make forms of this one.
+func (k *Kind[Q, A]) PersonSchema() json.RawMessage {
+	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
+		return bytes.Replace(k.answer.Text, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
+	}
+	return k.AnswerSchema()
+}
 
 // AnswerPrint is a short text that is another when the answer's schema is; "" for an A that contains itself.
 func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }

@@ -213,7 +213,7 @@ func (e *Executor) ticks(guard *clockGuard) error {
 // later moves the time at which a paper is due that cannot be worked on now.
 func (e *Executor) later(paper store.Paper, next time.Time) {
 	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
-	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil && !errors.Is(err, store.ErrStale) {
+	if err := e.amend(e.life, paper.Account, change); err != nil && !errors.Is(err, store.ErrStale) {
 		e.config.Log.Error("a paper could not be put off", "kind", paper.Kind, "err", err)
 	}
 }

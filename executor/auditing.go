@@ -230,9 +230,9 @@ func (e *Executor) Overview(ctx context.Context) (o Overview, err error) {
 	if len(due) > 0 {
 		o.Due = due[0].Next
 	}
-	if _, o.Signed, err = e.chorePaper(ctx, signChore); err != nil {
+	if _, err = e.readFacts(ctx, "", chorePaper, signChore, &o.Signed); err != nil {
 		return o, err
 	}
-	_, o.Checked, err = e.chorePaper(ctx, checkChore)
+	_, err = e.readFacts(ctx, "", chorePaper, checkChore, &o.Checked)
 	return o, err
 }

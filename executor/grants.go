@@ -200,10 +200,7 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 
 func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 	g := Grant{revision: paper.Revision}
-	data, err := e.openPaper(paper)
-	if err == nil {
-		err = json.Unmarshal(data, &g)
-	}
+	err := e.readBody(paper, &g)
 	return g, err
 }
 

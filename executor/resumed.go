@@ -52,13 +52,7 @@ type keptAnswer struct {
 }
 
 func (e *Executor) keptAnswer(ctx context.Context, d store.Decision) (kept keptAnswer, err error) {
-	paper, err := e.store.Paper(ctx, d.Account, resumePaper, resumeName(d))
-	if errors.Is(err, store.ErrNotFound) {
-		return keptAnswer{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, &kept.resumeFacts)
-	}
+	paper, err := e.readFacts(ctx, d.Account, resumePaper, resumeName(d), &kept.resumeFacts)
 	kept.run, kept.revision = paper.Run, paper.Revision
 	return kept, err
 }
@@ -90,7 +84,7 @@ func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before ke
 		return err
 	}
 	mark := resumeFacts{Body: d.Body, Store: true}.change(d, 0)
-	return e.store.Amend(ctx, d.Account, store.Beside{Papers: []store.PaperChange{mark}})
+	return e.amend(ctx, d.Account, mark)
 }
 
 // refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.

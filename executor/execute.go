@@ -227,8 +227,7 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 // rest is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
 func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
-	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
-	c.requests, c.questions, c.counters, c.bills = nil, nil, nil, nil // what was read for the last try
+	c = &filing{run: run, dossier: c.dossier, maybeAsked: c.maybeAsked} // nothing that was read or filed for the last try counts
 	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err

@@ -173,6 +173,11 @@ func (t *toldFindings) news(account string, found []audit.Finding) (news []audit
 	return news
 }
 
+// AuditLines returns lines of an account's audit log, exactly as they are stored.
+func (e *Executor) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	return e.store.AuditLines(ctx, account, after, limit)
+}
+
 // Checkpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
 // installation; "" if it does not sign.
 func (e *Executor) Checkpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {

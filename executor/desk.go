@@ -74,6 +74,26 @@ func (e *Executor) readRequest(paper store.Paper) (*requested, error) {
 	return &requested{doc, paper.Revision}, err
 }
 
+// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
+func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, error) {
+	if c.requests != nil {
+		return c.requests, nil
+	}
+	docs := []desk.Request{}
+	for paper, err := range e.papers(ctx, c.run.Account, store.RequestPaper, store.PaperFilter{Run: c.run.ID, Limit: papersAtOnce}) {
+		if err != nil {
+			return nil, err
+		}
+		known, err := e.readRequest(paper)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, known.Request)
+	}
+	c.requests = docs
+	return docs, nil
+}
+
 // env is what package desk needs to know to apply an act.
 func (e *Executor) env(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](e.config.Desk.Directory, desk.Members{})}

@@ -141,16 +141,14 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 	})
 }
 
-// resumeOf is a decision without answers: what is needed to find its paper.
+// resumeOf is a decision without answers.
 func resumeOf(run store.Run, request Request) store.Decision {
-	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, ResumeID: request.ResumeID, Body: bodyDigest(request)}
+	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, Via: request.Via, ResumeID: request.ResumeID, Body: bodyDigest(request)}
 }
 
 // refusing begins the filing of a refusal, with its audit line.
 func refusing(run store.Run, request Request, refused *RefusedError) (*filing, error) {
 	c := &filing{run: run}
-	place := c.place()
-	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
 	actor := personOf(desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
-	return c, c.line(actor, place, audit.Refused{Verb: wouldSay(request, refused), Why: refused.why(), ResumeID: request.ResumeID})
+	return c, c.line(actor, c.placeOf(refused.Interrupt), audit.Refused{Verb: wouldSay(request, refused), Why: refused.why(), ResumeID: request.ResumeID})
 }

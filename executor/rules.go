@@ -208,26 +208,6 @@ type deniedError struct{ reason string }
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
 
-// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
-func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, error) {
-	if c.requests != nil {
-		return c.requests, nil
-	}
-	docs := []desk.Request{}
-	for paper, err := range e.papers(ctx, c.run.Account, store.RequestPaper, store.PaperFilter{Run: c.run.ID, Limit: papersAtOnce}) {
-		if err != nil {
-			return nil, err
-		}
-		known, err := e.readRequest(paper)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, known.Request)
-	}
-	c.requests = docs
-	return docs, nil
-}
-
 // requirement translates a requirement from package policy to package desk.
 func requirement(need policy.Requirement) desk.Requirement {
 	r := desk.Requirement{

@@ -46,25 +46,16 @@ type Supposed struct {
 
 // Suppose says what the rules would decide on an action, and why. It changes nothing.
 func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, error) {
-	set := e.Rules()
-	if set == nil {
-		return policy.Decision{}, ErrNoRules
-	}
-	now, err := e.store.Now(ctx)
-	if err != nil {
+	c := &filing{run: store.Run{Account: s.Account, Graph: s.Graph}, dossier: dossier{Requester: s.Requester}}
+	if err := e.tellTime(ctx, c); err != nil {
 		return policy.Decision{}, err
 	}
-	in := policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent}
-	e.describe(&in, store.Run{Account: s.Account, Graph: s.Graph}, dossier{Requester: s.Requester}, now)
-	demands := set.Demands(in)
-	c := &filing{run: store.Run{Account: s.Account}, now: now}
-	if err := e.count(ctx, c, demands); err != nil {
-		return policy.Decision{}, err
-	}
-	in.History = c.numbers(demands)
-	decision, err := set.Decide(in)
+	j, err := e.judgeInput(ctx, c, policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent})
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return decision, err
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	return j.Decision, nil
 }

@@ -48,7 +48,7 @@ test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then e
 	for dir in $$($(MODULES)); do \
 		echo "test $$dir"; \
 		( cd "$$dir" && $(PLAIN) go build -buildvcs=false -o /dev/null ./... && \
-			go test $(RACE) -exec "env CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -vet=off -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
+			go test $(RACE) -exec "env CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
 	done
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases

@@ -145,8 +145,16 @@ func postgresBackup(t *testing.T, p *page) {
 	id := question(t, live.client(t), "refund-1")
 	s := h.shell()
 	s.env = append(s.env, "DATABASE_URL="+from, "NEW_DATABASE_URL="+to)
+	// A role of its own for servers is in the dump, and not in the place where it is restored.
+	psql := func(statement string) {
+		run(t, "psql", "-q", "-v", "ON_ERROR_STOP=1", "-c", statement, pgtest.Superuser(t, from))
+	}
+	psql(`CREATE ROLE only_there`)
+	psql(`GRANT USAGE ON SCHEMA fermata TO only_there`)
 	s.types(t, p, "backup-postgres")
 	live.stop(t)
+	psql(`DROP OWNED BY only_there`)
+	psql(`DROP ROLE only_there`)
 	s.types(t, p, "restore-postgres")
 
 	write(t, h.dir, "store-url", to)

@@ -60,6 +60,7 @@ func TestOperations(t *testing.T) {
 	t.Cleanup(func() { p.typed(t) }) // after all of them
 	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
+	t.Run("an auditor keeps checkpoints", func(t *testing.T) { fetchedCheckpoints(t, p) })
 	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
 	t.Run("the daily round", func(t *testing.T) { household(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
@@ -161,6 +162,18 @@ func postgresBackup(t *testing.T, p *page) {
 	restored := serve(t, h.config)
 	restored.Token = live.Token // it is in the backup
 	approved(t, restored.client(t), id, `"yes"`)
+}
+
+// An auditor's folder is filled from afar, and holds the store to it.
+func fetchedCheckpoints(t *testing.T, p *page) {
+	h, live, _ := signing(t)
+	s := h.shell()
+	s.places["/mnt/checkpoints"] = filepath.Join(t.TempDir(), "fetched")
+	auditor := call(t, "keys", "create", "acme", "aud", "auditor", "--config", h.config)
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+auditor)
+	if out := s.types(t, p, "audit-keep"); !strings.Contains(out, "Whole") || !strings.Contains(out, "Signed up to") {
+		t.Errorf("%s", out)
+	}
 }
 
 // A server whose role may do no more than the page says does everything, keys and erasure included.

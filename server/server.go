@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/sparse"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
@@ -191,6 +193,10 @@ func (s *Server) count(ctx huma.Context, _ string, answer any) (any, error) {
 func (s *Server) report(p *Problem, operation string) {
 	if p.cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
+		if broken, ok := errors.AsType[*safely.PanicError](p.cause); ok { // its value may hold anything
+			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
+			return
+		}
 		s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause)
 	}
 }

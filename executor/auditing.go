@@ -108,7 +108,7 @@ func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) err
 		return e.failedFor(ctx, "an audit log could not be compared with the runs", account, pass, err)
 	}
 	for _, f := range found {
-		pass.Findings[f.Code]++
+		pass.count(f)
 	}
 	for _, f := range e.findings.news(account, found) {
 		if f.Severity != audit.Info {

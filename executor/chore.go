@@ -40,8 +40,18 @@ type Pass struct {
 	Accounts int64 `json:"accounts"`
 	Failed   int64 `json:"failed"`
 	Unsound  int64 `json:"unsound"`
-	// Findings counts where audit log, runs and effects do not agree.
-	Findings map[audit.FindingCode]int64 `json:"findings,omitempty"`
+	// Findings counts where audit log, runs and effects do not agree, by how soon somebody should look: of one code some are urgent and others are not.
+	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
+}
+
+func (p *Pass) count(f audit.Finding) {
+	if p.Findings == nil {
+		p.Findings = make(map[audit.Severity]map[audit.FindingCode]int64)
+	}
+	if p.Findings[f.Severity] == nil {
+		p.Findings[f.Severity] = make(map[audit.FindingCode]int64)
+	}
+	p.Findings[f.Severity][f.Code]++
 }
 
 // do does a chore whenever it is due, until the executor is stopped.
@@ -101,7 +111,7 @@ func (h *hold) perform(c chore) error {
 	var beating sync.WaitGroup
 	over := make(chan struct{})
 	beating.Go(func() { h.beat(over, cancel) })
-	pass := Pass{Findings: make(map[audit.FindingCode]int64)}
+	var pass Pass
 	err := h.visit(ctx, c, &pass)
 	close(over)
 	beating.Wait()

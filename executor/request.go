@@ -212,7 +212,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return nil, err
 	case receipt.Result != store.Accepted:
 		err := e.refused(ctx, run, receipt)
-		return nil, errors.Join(err, e.logRefusal(ctx, run, request, err))
+		return nil, cmp.Or(e.logRefusal(ctx, run, request, err), err) // who is told does not come again
 	}
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
 }

@@ -270,7 +270,8 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 			}
 			return nil
 		}}
-		change := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+		change := func(c *executor.Config) { route(c); c.Poll = time.Second }
 		e := new(dropper).executor(t, s, change)
 		startDrop(t, e)
 		e.Start()

@@ -377,6 +377,49 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 	})
 }
 
+// together is a store whose readers of a run wait for each other.
+type together struct {
+	store.Store
+	readers *sync.WaitGroup
+}
+
+func (s together) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	run, err := s.Store.Get(ctx, account, stateKey)
+	s.readers.Done()
+	s.readers.Wait()
+	return run, err
+}
+
+// Several who let a run go on at the same moment, at several replicas, had a line each, as if it had been parked as often.
+func TestI12_OfManyWhoLetARunGoOnOneHasALine(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrGiveUp }}
+		request := scriptedStart()
+		request.Wait = time.Nanosecond
+		_, _ = executorOf(t, s, p, nil).Run(t.Context(), request)
+		eventually(t, func() bool { return known(t, s, "x-1").Run.Status == store.Parked })
+		const many = 3
+		var readers, all sync.WaitGroup
+		var went atomic.Int64
+		readers.Add(many)
+		for range many {
+			e := executorOf(t, together{s, &readers}, p, nil)
+			all.Go(func() {
+				err := e.Retry(t.Context(), "acme", "x-1", by("ops"))
+				if err == nil {
+					went.Add(1)
+				} else if !errors.Is(err, executor.ErrNotParked) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := count(lines(t, s), "run.retried"); n != 1 || went.Load() != 1 {
+			t.Errorf("%d have let it go on, and there are %d lines", went.Load(), n)
+		}
+	})
+}
+
 // All who begin at once in an account that is new see its policy for the first time. One of them files it; none of them fails over that.
 func TestRulings_ManyFileAPolicyAtOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {

@@ -138,7 +138,7 @@ func (r *reader) Interrupts(ctx context.Context, account, run string) ([]store.I
 // did not come to rest, was tried again, and could not be helped.
 func TestSlow_ManyQuestionsAreAskedWithOneLookAtThoseBefore(t *testing.T) {
 	s := &reader{Store: memory.NewRuns(nil)}
-	const items = 50
+	const items = 20
 	g := graph.New[note]("many")
 	var target atomic.Int64
 	graph.Each(g, "all", func(note) []int { return make([]int, items) }, func(ctx context.Context, _ int) (int, error) {

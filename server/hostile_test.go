@@ -120,15 +120,7 @@ func (s *site) slow() answer {
 	c := s.dial()
 	fmt.Fprintf(c, "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	return answerOf(s, response, err)
 }
 
 // Who breaks off in the middle of a request is told that it is no request, and not that something is wrong with the server.

@@ -181,15 +181,7 @@ func (b *browser) send(method, path, body string, headers ...string) answer {
 		}
 	}
 	response, err := b.client.Do(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	return answerOf(b, response, err)
 }
 
 func (b *browser) get(path string, headers ...string) answer {

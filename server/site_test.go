@@ -252,13 +252,19 @@ func (s *site) request(token, method, path, body string, headers ...string) *htt
 func (s *site) call(token, method, path, body string, headers ...string) answer {
 	s.Helper()
 	response, err := http.DefaultClient.Do(s.request(token, method, path, body, headers...))
+	return answerOf(s, response, err)
+}
+
+// answerOf reads an answer, if there is one.
+func answerOf(t testing.TB, response *http.Response, err error) answer {
+	t.Helper()
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	return answer{response.StatusCode, response.Header, string(text)}
 }

@@ -133,7 +133,7 @@ var postgresMutants = []mutant{
 		swap(`if len(values) > 0 {`, `if false {`),
 		"./store/postgres", "TestStore/I3_Reseal"},
 	{"I1", "whoever ends a run ends the one that took its state key", "store/postgres/runs.go",
-		swap(`"cancel a run in", lockAliveRunSQL, account, run,`, `"cancel a run in", lockAliveSQL, account, "key-"+run,`),
+		swap(`"cancel a run in", lockAliveRunSQL, account, run,`, `"cancel a run in", "WITH locked AS (SELECT key FROM runs WHERE handle = "+thisKey+" AND account = $1 AND "+alive+" FOR NO KEY UPDATE)"+lockedHere, account, "key-"+run,`),
 		"./store/postgres", "TestStore/Runs/Create"},
 	{"I3", "a rest takes the outcome from the resumes before it", "store/postgres/rest.go",
 		swap(`AND p.rest = r.rests AND p.outcome IS NULL`, `AND p.rest = -r.rests AND p.outcome IS NULL`),

@@ -242,11 +242,16 @@ func (b *book) release(now time.Time, lease store.Lease, r store.Release) error 
 	return nil
 }
 
-func (b *book) retry(now time.Time, account, stateKey string) (store.Run, error) {
+func (b *book) retry(now time.Time, account, stateKey string, beside store.Beside) (store.Run, error) {
 	run := b.newest(account, stateKey)
 	if run == nil || run.Status != store.Parked {
 		return store.Run{}, store.ErrNotFound
 	}
+	write, err := b.beside(now, account, beside)
+	if err != nil {
+		return store.Run{}, err
+	}
+	write()
 	run.Attempts = 0
 	b.wake(now, run)
 	return run.Run, nil

@@ -119,8 +119,11 @@ func (r *Runs) Release(ctx context.Context, lease store.Lease, release store.Rel
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (r *Runs) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.retry(now, account, stateKey) })
+func (r *Runs) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
+	if err := beside.Check(); err != nil {
+		return store.Run{}, err
+	}
+	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.retry(now, account, stateKey, beside) })
 }
 
 // Decide records a decision; see [store.Runs].

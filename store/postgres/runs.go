@@ -46,7 +46,7 @@ ORDER BY r.created_at DESC, r.run DESC LIMIT $7`
 
 	retrySQL = `
 UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = nextval('ready_numbers'), updated_at = clock_timestamp()
-WHERE r.key = ` + inHand + ` AND r.account = $1 AND r.status = 'parked'
+WHERE r.key = ` + inHand + ` AND r.account = $1
 RETURNING ` + runColumns
 
 	cancelSQL = `
@@ -149,8 +149,8 @@ func page(limit, otherwise int) int {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", lockAliveSQL, account, stateKey, store.Beside{}, retrySQL, account)
+func (s *Store) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
+	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, stateKey, beside, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
@@ -158,7 +158,7 @@ func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status
 	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
 }
 
-// changeAlive changes a run that is alive, and returns it. lock is how it is found: by its state key, or by its id.
+// changeAlive changes a run that is alive, and returns it. lock is how it is found.
 func (s *Store) changeAlive(
 	ctx context.Context, op, lock, account, name string, beside store.Beside, text string, values ...any,
 ) (run store.Run, err error) {

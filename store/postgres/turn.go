@@ -55,8 +55,12 @@ WITH locked AS (SELECT key FROM runs WHERE ` + owned + ` FOR NO KEY UPDATE)` + l
 	lockRunSQL = `
 WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 FOR NO KEY UPDATE)` + lockedHere
 
-	lockAliveSQL = `
-WITH locked AS (SELECT key FROM runs WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE)` + lockedHere
+	// lockParkedSQL goes to the one run of its state key that is alive. (That it is parked is said in words that lead to no other index.)
+	lockParkedSQL = `
+WITH locked AS (
+    SELECT key FROM runs
+    WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND status IS NOT DISTINCT FROM 'parked' FOR NO KEY UPDATE
+)` + lockedHere
 
 	lockAliveRunSQL = `
 WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE)` + lockedHere

@@ -101,11 +101,14 @@ func (t turn) wake(ctx context.Context, account, run string) error {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, stateKey string) (store.Run, error) {
-	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, stateKey) })
+func (s *Store) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
+	if err := beside.Check(); err != nil {
+		return store.Run{}, err
+	}
+	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, stateKey, beside) })
 }
 
-func (t turn) retry(ctx context.Context, account, stateKey string) (run store.Run, err error) {
+func (t turn) retry(ctx context.Context, account, stateKey string, beside store.Beside) (run store.Run, err error) {
 	id, err := t.aliveRun(ctx, account, stateKey)
 	if err != nil {
 		return store.Run{}, err
@@ -114,8 +117,11 @@ func (t turn) retry(ctx context.Context, account, stateKey string) (run store.Ru
 	if err == nil && !parked {
 		err = store.ErrNotFound
 	}
+	if err != nil {
+		return run, err
+	}
 	t.touch(account, id)
-	return run, err
+	return run, t.beside(ctx, account, beside)
 }
 
 // aliveRun returns the id of the run of a state key that is alive, or ErrNotFound.

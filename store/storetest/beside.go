@@ -35,7 +35,8 @@ func testBesideBad(t *testing.T, h *house) {
 			"Amend": h.store.Amend(h.ctx(), "acme", bad), "Create": second(h.store.Create(h.ctx(), exists)), "Begin": begin,
 			"Rest":   second(h.store.Rest(h.ctx(), old, store.Rest{Status: store.Failed, Beside: bad})),
 			"Decide": second(h.store.Decide(h.ctx(), said)), "Cancel": second(h.store.Cancel(h.ctx(), "acme", "unknown", store.Cancelled, bad)),
-			"End": h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "unknown", Number: 1, State: store.Faulted, Beside: bad}),
+			"Retry": second(h.store.Retry(h.ctx(), "acme", "unknown", bad)),
+			"End":   h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "unknown", Number: 1, State: store.Faulted, Beside: bad}),
 		} {
 			if !is(err, store.ErrKey) {
 				t.Errorf("%s with a %s: %v", call, name, err)
@@ -73,6 +74,21 @@ func testWithdrawnWithItsRequest(t *testing.T, h *house) {
 		t.Error(diff)
 	}
 	h.logged("asked", "decided", "rested", "cancelled")
+}
+
+// What goes with a retry is written if it is one: of a run that is parked, and on papers as they are.
+func testRetryWithPapers(_ *testing.T, h *house) {
+	lease := h.begin("r")
+	_, err := h.store.Retry(h.ctx(), "acme", "key-r", with("too early"))
+	h.wants(err, store.ErrNotFound)
+	h.must(h.store.Release(h.ctx(), lease, store.Release{Park: true}))
+	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("stale", store.PaperChange{Kind: "note", ID: "n", Base: 1}))
+	h.wants(err, store.ErrStale)
+	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("retried", store.PaperChange{Kind: "note", ID: "n"}))
+	h.must(err)
+	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("too late"))
+	h.wants(err, store.ErrNotFound)
+	h.logged("retried")
 }
 
 // An effect that was begun is begun, however old what its owner has read.

@@ -219,7 +219,7 @@ func (m *twins) save() {
 
 func (m *twins) retry() {
 	account, key := m.account(), m.stateKey()
-	both(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, key) })
+	both(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, key, store.Beside{}) })
 }
 
 func (m *twins) forget() {

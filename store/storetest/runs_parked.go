@@ -80,7 +80,7 @@ func testPark(t *testing.T, d *desk) {
 	}
 	d.is("r", store.Parked)
 
-	run, err = d.runs.Retry(d.ctx(), "acme", "key-r")
+	run, err = d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
 	d.must(err)
 	if run.ID != "r" || run.Status != store.Ready || run.Attempts != 0 || run.Fence != lease.Fence {
 		t.Errorf("retried as %+v", run)
@@ -93,7 +93,7 @@ func testPark(t *testing.T, d *desk) {
 func testRetry(t *testing.T, d *desk) {
 	d.ready("r")
 	d.release(d.claimed("w", "r").Lease, store.Release{Park: true})
-	run, err := d.runs.Retry(d.ctx(), "acme", "key-r")
+	run, err := d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
 	d.must(err)
 	if run.Status != store.Ready || run.ID != "r" {
 		t.Errorf("retried as %+v", run)
@@ -112,7 +112,7 @@ func testRetry(t *testing.T, d *desk) {
 			d.release(d.begin("parked"), store.Release{Park: true})
 		}
 		before, _ := d.runs.Get(d.ctx(), "acme", key)
-		_, err := d.runs.Retry(d.ctx(), account, key)
+		_, err := d.runs.Retry(d.ctx(), account, key, store.Beside{})
 		d.wants(err, store.ErrNotFound)
 		if after, _ := d.runs.Get(d.ctx(), "acme", key); after.Status != before.Status {
 			t.Errorf("%s was %s and is %s", key, before.Status, after.Status)
@@ -124,7 +124,7 @@ func testCancelParked(_ *testing.T, d *desk) {
 	d.release(d.begin("r"), store.Release{Park: true})
 	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
 	d.must(err)
-	_, err = d.runs.Retry(d.ctx(), "acme", "key-r")
+	_, err = d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
 	d.wants(err, store.ErrNotFound)
 	d.is("r", store.Cancelled)
 }

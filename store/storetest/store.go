@@ -55,6 +55,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"I13_WhatNobodyCanWriteChangesNothing", testBesideBad},
 		{"Withdrawn_TogetherWithTheRequest", testWithdrawnWithItsRequest},
 		{"Begin_AgainWithStalePapers", testBeginAgainWithStalePapers},
+		{"Retry_WithPapers", testRetryWithPapers},
 		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
 		{"Expire_TogetherWithTheRequest", testExpireBeside},
 		{"Expire_LeavesWhatIsStale", testExpireLeavesTheStale},

@@ -24,7 +24,7 @@ import (
 // the Go type, from which forms are made and against which answers are checked.
 //
 // The schema goes by what encoding/json writes: a type that is written as a text is a string, one with a MarshalJSON of its own is any JSON unless its
-// fields tell, and []byte is base64. The option ",string" of a field is not looked at.
+// fields tell, []byte is base64, and a number in a field with the option ",string" is a string.
 //
 // An answer is an A, or JSON that is one. Untyped numbers in it are json.Number. If A (or a type in it) implements [Choices], only the listed values pass; if A
 // implements [Validator], its Validate has the last word.
@@ -49,6 +49,8 @@ type AnyKind interface {
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
+	// PersonSchema is AnswerSchema without what people cannot say: of a [Decision], that nobody decided in time.
+	PersonSchema() json.RawMessage
 	// AnswerPrint is a short text that is another when the answer's schema is; "" if a schema does not tell.
 	AnswerPrint() string
 	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
@@ -108,8 +110,17 @@ func (k *Kind[Q, A]) Name() string { return k.name }
 // QuestionSchema returns the JSON Schema of Q.
 func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.Text) }
 
-// AnswerSchema returns the JSON Schema of A.
+// AnswerSchema returns the JSON Schema of A. [Kind.PersonSchema] is for forms.
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
+
+// PersonSchema returns the JSON Schema of what a person can answer. It is [Kind.AnswerSchema] but for [Approval], whose answer may also be the word of
+// the clock. Make forms of this one.
+func (k *Kind[Q, A]) PersonSchema() json.RawMessage {
+	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
+		return bytes.Replace(k.answer.Text, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
+	}
+	return k.AnswerSchema()
+}
 
 // AnswerPrint is a short text that is another when the answer's schema is; "" for an A that contains itself.
 func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }

@@ -191,3 +191,16 @@ func TestKinds_AreListedByName(t *testing.T) {
 		t.Fatalf("got %v", names)
 	}
 }
+
+// A form was made of what the clock says, too, and the server refused it.
+func TestKind_WhatPeopleCanSayIsNotTheWordOfTheClock(t *testing.T) {
+	if schema := string(fermata.Approval.PersonSchema()); strings.Contains(schema, "expire") || !strings.Contains(schema, `"enum":["approve","reject"]`) {
+		t.Errorf("got %s", schema)
+	}
+	if !strings.Contains(string(fermata.Approval.AnswerSchema()), "expire") {
+		t.Error("the clock has no word")
+	}
+	if a, b := painting.PersonSchema(), painting.AnswerSchema(); string(a) != string(b) {
+		t.Errorf("people are asked for %s, and %s is taken", a, b)
+	}
+}

@@ -84,6 +84,9 @@ const (
 	Info Severity = "info"
 )
 
+// Severities are all of them, the most urgent first.
+var Severities = []Severity{Page, Warn, Info}
+
 // FindingCode names what does not agree.
 type FindingCode string
 
@@ -152,7 +155,7 @@ func Worse(a, b Finding) int {
 		cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Page, Warn, Info}, s) }
+func rank(s Severity) int { return slices.Index(Severities, s) }
 
 func each[T any](all iter.Seq2[T, error], do func(T)) error {
 	if all == nil {

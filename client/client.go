@@ -245,7 +245,7 @@ const never = -1
 func (c *Client) once(ctx context.Context, r request, answer any) (again time.Duration, err error) {
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return 0, err
+		return unsent(err), err
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -274,7 +274,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if r.body != nil {
 		data, err := json.Marshal(r.body)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("client: what was to be sent is no JSON: %w", err)
 		}
 		body = bytes.NewReader(data)
 	}
@@ -290,6 +290,14 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		h.Header.Set(name, value)
 	}
 	return c.http.Do(h)
+}
+
+// unsent is after which time to try again what could not be sent: never, if it is no JSON.
+func unsent(err error) time.Duration {
+	if _, ours := errors.AsType[*json.MarshalerError](err); ours {
+		return never
+	}
+	return 0
 }
 
 // segment is a name as a part of a path. Dots are escaped, too: alone they would mean another place.

@@ -29,7 +29,8 @@ type Event struct {
 }
 
 // Events follows a run from behind the event with an id on, until it is over; "" is the beginning. Behind an event of another run, which had the state key
-// before, comes all of this one. If the connection is lost it connects again, and goes on where it was. Steps
+// before, comes all of this one. If the connection is lost it connects again, and goes on where it was: as soon as the server is there, and for as long as
+// ctx lasts, so give it an end if you do not want to wait. A server that was not there to begin with is an error, after the tries of any other call. Steps
 // and tokens are seen as far as the server that one is connected with executes the run, and once at most.
 func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[Event, error] {
 	return c.stream(ctx, after, func() request {
@@ -41,7 +42,7 @@ func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[E
 }
 
 // ChatEvents starts or answers a run like [Client.Chat], and shows what happens until there is an outcome, which is the last event. If the
-// connection is lost it sends the same again, which counts once.
+// connection is lost it sends the same again, which counts once, for as long as [Client.Events] would.
 func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event, error] {
 	chat = repeatable(chat)
 	return c.stream(ctx, "", func() request {
@@ -52,24 +53,22 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 // stream reads connections, one after the other, until an outcome is the last.
 func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		failed := 0 // since the server was there: that a connection breaks while nothing happens is no reason to give up
+		met := false // the server was there: that it is gone for a while, or a connection breaks while nothing happens, is no reason to give up
 		for lost := 0; ; lost++ {
 			again, err := c.follow(ctx, next(), after, func(e Event) bool {
-				lost, failed, after = 0, 0, cmp.Or(e.ID, after)
+				lost, met, after = 0, true, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
-			if failed++; err == nil {
-				failed = 0
-			}
-			if err != nil && (again < 0 || ctx.Err() != nil || failed > c.tries) {
+			met = met || err == nil
+			if err != nil && (again < 0 || ctx.Err() != nil || !met && lost == c.tries) {
 				yield(Event{}, err)
 				return
 			}
 			if again < 0 {
 				return
 			}
-			if err := pause(ctx, max(again, time.Duration(1<<min(lost, 6))*50*time.Millisecond)); err != nil {
-				yield(Event{}, err)
+			if over := pause(ctx, max(again, time.Duration(1<<min(lost, 6))*50*time.Millisecond)); over != nil {
+				yield(Event{}, errors.Join(over, err))
 				return
 			}
 		}
@@ -85,7 +84,7 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	}
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return 0, err
+		return unsent(err), err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -101,11 +100,10 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 		}
 		event, err := readEvent(kind, []byte(data))
 		if err != nil {
-			told, ok := errors.AsType[*api.Problem](err)
-			if ok && !mayRepeat(told.Status) || errors.Is(err, ErrPending) {
-				return never, err
+			if told, ok := errors.AsType[*api.Problem](err); ok && mayRepeat(told.Status) {
+				return 0, err
 			}
-			return 0, err
+			return never, err // what cannot be read would come again
 		}
 		if !yield(event) {
 			return never, nil

@@ -61,6 +61,40 @@ func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	}
 }
 
+// touchy is an answer whose check breaks.
+type touchy struct{ Text string }
+
+func (a touchy) Validate() error {
+	if a.Text == "boom" {
+		panic("boom")
+	}
+	return nil
+}
+
+var touching = fermata.NewKind[string, touchy]("test-touching")
+
+// Whoever answers was told of a panic, and not of which answer, nor that the question is still open.
+func TestI13_AnAnswerWhoseCheckPanicsIsRefusedLikeAnyOther(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
+		a, err := touching.Ask(ctx, "?")
+		n.A = a.Text
+		return n, err
+	}))
+	_, err := h.start(notes{})
+	id := h.waits(err)[0].ID
+	for _, answer := range []any{touchy{"boom"}, json.RawMessage(`{"Text":"boom"}`)} {
+		_, err := h.resume(graph.Answer(id, answer))
+		bad, refused := errors.AsType[*fermata.AnswerError](err)
+		boom, ok := errors.AsType[*graph.PanicError](err)
+		if !refused || bad.ID != id || bad.Kind != "test-touching" || !ok || boom.Value != "boom" {
+			t.Errorf("got %v", err)
+		}
+	}
+	if s, err := h.resume(graph.Answer(id, touchy{"fine"})); err != nil || s.A != "fine" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
 // besideAHold is a graph with a held node and one that asks; the second has been answered, so that the hold shows a state
 // that is no longer the newest.
 func besideAHold(t *testing.T) (*harness[notes], *fermata.InterruptCtx) {

@@ -410,6 +410,11 @@ func (s *session) check(root subgraph, given ...map[string]any) ([]answered, err
 }
 
 func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data json.RawMessage, err error) {
+	defer func() {
+		if broken, ok := errors.AsType[*PanicError](err); ok {
+			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
+		}
+	}()
 	defer safely.Recover(&err) // an answer's own methods may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Visit)

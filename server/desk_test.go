@@ -83,6 +83,19 @@ func (s *site) life(token, id string) api.Request {
 	return r
 }
 
+// The schema of an answer had the word of the clock in it, which the server takes from nobody.
+func TestDesk_AFormDoesNotOfferTheWordOfTheClock(t *testing.T) {
+	s := openDesk(t)
+	for name, got := range map[string]answer{
+		"kinds":    s.call("agent@acme", "GET", "/api/v1/kinds", ""),
+		"question": s.call("agent@acme", "POST", "/api/v1/ai/chat", startDrop),
+	} {
+		if got.status != 200 || strings.Contains(got.body, `"expire"`) || !strings.Contains(got.body, `"enum":["approve","reject"]`) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
 func TestDesk_TwoPeopleAgreeOverHTTP(t *testing.T) {
 	s := openDesk(t)
 	s.chat("agent@acme", startDrop)

@@ -25,7 +25,7 @@ func (s *Server) registerGraphs() {
 	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "What can be asked", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
 		out := &pageOutput[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {
-			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.AnswerSchema()})
+			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.PersonSchema()})
 		}
 		return out, nil
 	})

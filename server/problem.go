@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -143,6 +144,9 @@ func explain(err error) *Problem {
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
 		p.Fields = []api.Field{unsaid(bad.Err)}
+		if broken, ok := errors.AsType[*safely.PanicError](bad.Err); ok {
+			p.cause = broken // whoever wrote the kind has to know
+		}
 		return p
 	}
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {

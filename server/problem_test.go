@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/server"
@@ -146,5 +148,31 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 				t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
 			}
 		})
+	}
+}
+
+// touchy is an answer whose check breaks, and says of what.
+type touchy struct {
+	Text string `json:"text"`
+}
+
+func (a touchy) Validate() error { panic("what is " + a.Text + "?") }
+
+var touching = fermata.NewKind[string, touchy]("touching-of-server-test")
+
+// Nothing was done, and whoever repeated it, as they were told to, got the same; and the answer was in the log.
+func TestI7_AnAnswerWhoseCheckPanicsIsABadOneAndNotInTheLog(t *testing.T) {
+	s := openWith(t, nil, nil, single(t, "touching", func(ctx context.Context, n table) (table, error) {
+		_, err := touching.Ask(ctx, "?")
+		return n, err
+	}))
+	s.chat("agent@acme", `{"graphId":"inproc:touching","stateKey":"t-1","input":{}}`)
+	got := s.call("approver@acme", "POST", "/api/v1/ai/chat", `{"stateKey":"t-1","resumeId":"1","resumeValue":{"text":"`+canary+`"}}`)
+	if got.status != 400 || got.field("code") != "bad_answer" {
+		t.Errorf("%+v", got)
+	}
+	s.noCanaries("the answer to it", got.body)
+	if log := s.log.String(); !strings.Contains(log, "code panicked") || !strings.Contains(log, "touchy") {
+		t.Errorf("who wrote the kind does not find out: %s", log)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -26,6 +27,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/sparse"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -61,6 +64,8 @@ type Server struct {
 	// comparing are the turns of accounts whose books are compared, replaying of those whose past is judged by other rules.
 	comparing, replaying turns
 	unready              sometimes // in the log
+	// Lines that strangers can cause: sign-ins that are refused, those that fail, and callers of whom nobody can say who they are.
+	refusing, failing, unknown sparse.Lines
 }
 
 // New makes a server.
@@ -188,6 +193,10 @@ func (s *Server) count(ctx huma.Context, _ string, answer any) (any, error) {
 func (s *Server) report(p *Problem, operation string) {
 	if p.cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
+		if broken, ok := errors.AsType[*safely.PanicError](p.cause); ok { // its value may hold anything
+			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
+			return
+		}
 		s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
@@ -27,6 +28,9 @@ var wants = map[string]string{
 func unsaid(err error) api.Field {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return api.Field{Location: bad.Field, Message: "it should be a " + bad.Type.String()}
+	}
+	if _, ok := errors.AsType[*safely.PanicError](err); ok {
+		return api.Field{Message: "the code that checks it broke: whoever runs the server finds out more in its log"}
 	}
 	text := schema.Readable(err.Error())
 	paths := schemaPath.FindAllStringSubmatchIndex(text, -1)

@@ -63,7 +63,7 @@ type Runs interface {
 	//
 	// A waiting run that has something to do now becomes ready; with Decision.Claim it is claimed in the same transaction.
 	//
-	// It returns ErrKey for a decision without answers, and ErrStale, without recording anything, for one that would be accepted but whose Beside does
+	// It returns ErrKey for a decision without answers, and for one that would be accepted and approves an action without saying which; and ErrStale, without recording anything, for one that would be accepted but whose Beside does
 	// not change the request of each interrupt that it decides.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
@@ -322,7 +322,7 @@ type Answer struct {
 	Verdict   Verdict
 	// Shown is the digest of what the person saw; "" if they did not say.
 	Shown string
-	// Final is the digest of the action that is approved, with approve.
+	// Final is the digest of the action that is approved. An approve of an interrupt that has an action needs one.
 	Final string
 	Data  []byte // sealed by the caller
 }

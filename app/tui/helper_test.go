@@ -212,14 +212,14 @@ func dropUsers() api.Request {
 	deadline := start.Add(23*time.Hour + 55*time.Minute)
 	asked := approval("drop-table", "Drop the table users with 48213 rows. It cannot be brought back.", `{"name":"users","rows":48213}`)
 	asked.Fixed, asked.Rule, asked.Reason = true, "big-tables", "it has more than 1000 rows"
-	return request("int_drop", "drop-users", "inproc:drop-table", fermata.Approval.Name(), asked, fermata.Approval.AnswerSchema(), &deadline)
+	return request("int_drop", "drop-users", "inproc:drop-table", fermata.Approval.Name(), asked, fermata.Approval.PersonSchema(), &deadline)
 }
 
 func refund() api.Request {
 	deadline := start.Add(9*time.Minute + 3*time.Second)
 	asked := approval("refund", "", `{"order":9007199254740993,"amount":120.50,"note":"sorry"}`)
 	asked.ArgsSchema = json.RawMessage(`{"type":"object","properties":{"order":{"type":"integer","description":"The number of the order."},"amount":{"type":"number","minimum":0,"maximum":500},"note":{"type":"string"}},"required":["order","amount"]}`)
-	return request("int_refund", "refund-17", "inproc:support", fermata.Approval.Name(), asked, fermata.Approval.AnswerSchema(), &deadline)
+	return request("int_refund", "refund-17", "inproc:support", fermata.Approval.Name(), asked, fermata.Approval.PersonSchema(), &deadline)
 }
 
 func review() api.Request {

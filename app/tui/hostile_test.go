@@ -94,7 +94,7 @@ func hostileRequests(attack string) []api.Request {
 	answer := `{"type":"object","properties":{"verb":{"enum":["approve","reject","escalate",` + quote(attack) + `]},` + quote(attack) + `:{"type":"integer","title":` + quote(attack) + `},"reason":{"pattern":` + quote(attack) + `}}}`
 	data := `{"summary":` + quote(attack) + `,"text":` + quote(attack+"\n"+attack) + `,` + quote(attack) + `:[` + quote(attack) + `]}`
 	return []api.Request{
-		attacked(request("i1", "", "", "approval", asked, fermata.Approval.AnswerSchema(), nil)),
+		attacked(request("i1", "", "", "approval", asked, fermata.Approval.PersonSchema(), nil)),
 		attacked(request("i2", "", "", attack, json.RawMessage(data), json.RawMessage(answer), nil)),
 		attacked(request("i3", "", "", "text", json.RawMessage(quote(attack)), nil, nil)),
 		attacked(request("i4", "", "", "broken", json.RawMessage(attack), json.RawMessage(attack), nil)),

@@ -54,7 +54,7 @@ var anyForm = Form{
 	show: func(d *Dialogue, i *fermata.InterruptCtx) (string, error) {
 		d.Row("what", string(i.Data))
 		if kind, ok := fermata.LookupKind(i.Kind); ok {
-			d.Row("answer", "JSON that fits "+string(kind.AnswerSchema()))
+			d.Row("answer", "JSON that fits "+string(kind.PersonSchema()))
 		} else {
 			d.Row("answer", "JSON")
 		}

@@ -9,7 +9,7 @@ var deskMutants = []mutant{
 		swap(`if p.Base != revision {`, `if p.Base != revision && false {`),
 		"./store/memory", "TestStore/Papers|TestStore/I12"},
 	{"I6", "a question is decided without its request", "store/memory/book.go",
-		swap(`if err == nil && !b.brings(d) {`, `if false {`),
+		swap(`case err == nil && !b.brings(d):`, `case false:`),
 		"./store/memory", "TestStore/Decide_WhatPeople"},
 	{"I6", "a request does not notice that its question was withdrawn", "store/memory/desk.go",
 		swap("request.Revision++\n", "\n"),

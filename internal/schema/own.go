@@ -2,10 +2,8 @@ package schema
 
 import (
 	"encoding/json"
-	"log/slog"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -33,7 +31,7 @@ func (k *kinds) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
 		return false
 	}
 	switch {
-	case k.schemas[t] != nil || slices.Contains(knownWell, t):
+	case k.schemas[t] != nil:
 		return false
 	case isBytes(t):
 		k.schemas[t] = &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}
@@ -50,9 +48,6 @@ func (k *kinds) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
 	return recursive
 }
 
-// knownWell are those with JSON of their own whose schema the library knows.
-var knownWell = []reflect.Type{reflect.TypeFor[time.Time](), reflect.TypeFor[slog.Level]()}
-
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
 // isBytes reports whether encoding/json writes a type as base64.
@@ -62,13 +57,14 @@ func isBytes(t reflect.Type) bool {
 
 func (k *kinds) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return k.collect(t.Elem(), path)
+	case reflect.Map:
+		k.collect(t.Key(), path)
 		return k.collect(t.Elem(), path)
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if t.Field(i).IsExported() {
-				recursive = k.collect(t.Field(i).Type, path) || recursive
-			}
+		for _, f := range savable.Fields(t) {
+			recursive = k.collect(f.Type, path) || recursive
 		}
 	}
 	return recursive
@@ -98,31 +94,6 @@ func zeroOf(t reflect.Type) (value any) {
 		return nil
 	}
 	return value
-}
-
-// derive makes the schema of a type.
-func (k *kinds) derive(t reflect.Type) (*jsonschema.Schema, error) {
-	derived, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: k.schemas})
-	if err == nil {
-		mend(derived)
-	}
-	return derived, err
-}
-
-// mend lets pass what encoding/json writes and the library has not thought of: a map that is nil, a pointer that is nil to what lists its values, and what a
-// pointer to anything points to.
-func mend(root *jsonschema.Schema) {
-	each(root, func(s *jsonschema.Schema) {
-		if len(s.Types) == 1 { // "null", from a pointer to what has no type
-			s.Types = nil
-		}
-		if s.Enum != nil && slices.Contains(s.Types, "null") {
-			s.Enum = append(slices.Clone(s.Enum), nil)
-		}
-		if s != root && s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
-			s.Type, s.Types = "", []string{"null", "object"}
-		}
-	})
 }
 
 // needNothing lets every member be left out, or be what a Go program writes that leaves it out.

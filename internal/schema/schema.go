@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"regexp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -46,6 +48,8 @@ func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 	special := kinds{schemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // any JSON
 		reflect.TypeFor[json.Number]():     {Type: "number"},
+		reflect.TypeFor[time.Time]():       {Type: "string"},
+		reflect.TypeFor[slog.Level]():      {Type: "string"},
 	}}
 	recursive := special.collect(t, nil)
 	derived := &jsonschema.Schema{} // anything: a schema cannot be derived for a type that contains itself
@@ -54,6 +58,9 @@ func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 		if derived, err = special.derive(t); err != nil {
 			return Schema{}, fmt.Errorf("%s has no JSON Schema: %w", t, err)
 		}
+	}
+	if t.Kind() == reflect.Map && derived.Types != nil {
+		derived.Type, derived.Types = "object", nil // a map that is asked for is there
 	}
 	if change != nil {
 		change(derived)
@@ -189,11 +196,11 @@ func CheckChoices(v reflect.Value) error {
 		}
 	case reflect.Map:
 		for iter := v.MapRange(); iter.Next(); {
-			err = errors.Join(err, CheckChoices(iter.Value()))
+			err = errors.Join(err, CheckChoices(iter.Key()), CheckChoices(iter.Value()))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
 				err = errors.Join(err, CheckChoices(v.Field(i)))
 			}
 		}

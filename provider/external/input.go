@@ -137,7 +137,7 @@ func (r *request) checkKind() error {
 		return &InputError{"data", "it is not a question of kind " + r.Kind}
 	}
 	if r.AnswerSchema == nil {
-		r.AnswerSchema = kind.AnswerSchema()
+		r.AnswerSchema = kind.PersonSchema()
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ func questions(waiting []*fermata.InterruptCtx) ([]provider.Question, error) {
 			q.Data = data
 		}
 		if kind, ok := fermata.LookupKind(ic.Kind); ok {
-			q.AnswerSchema = kind.AnswerSchema()
+			q.AnswerSchema = kind.PersonSchema()
 		}
 		list = append(list, q)
 	}

@@ -281,7 +281,10 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 	}
 	if receipt.Result == store.Accepted {
 		write, err := b.beside(now, d.Account, d.Beside)
-		if err == nil && !b.brings(d) {
+		switch {
+		case run.vague(d):
+			err = store.ErrKey
+		case err == nil && !b.brings(d):
 			err = store.ErrStale
 		}
 		if err != nil {
@@ -305,6 +308,19 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		receipt.Work = b.claim(now, store.Claim{Owner: d.Claim.Owner, Lease: d.Claim.Lease, Account: d.Account, Run: d.Run})
 	}
 	return receipt, nil
+}
+
+// vague reports whether a decision approves an action and does not say which. Of two answers to one interrupt the last counts.
+func (run *bookedRun) vague(d store.Decision) bool {
+	said := make(map[string]bool)
+	for _, answer := range slices.Backward(d.Answers) {
+		i := run.find(answer.Interrupt)
+		if !said[i.ID] && answer.Verdict == store.Approve && answer.Final == "" && i.Action != "" {
+			return true
+		}
+		said[i.ID] = true
+	}
+	return false
 }
 
 func (run *bookedRun) find(id string) *store.Interrupt {

@@ -136,7 +136,10 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	if err := t.beside(d.Account, d.Beside); err != nil {
 		return store.Receipt{}, err
 	}
-	if err := s.do(ctx, "decide in", &t); err != nil {
+	switch err := s.do(ctx, "decide in", &t); {
+	case violates(err, "approve_says_what"):
+		return store.Receipt{}, store.ErrKey
+	case err != nil:
 		return store.Receipt{}, err
 	}
 	if !given {

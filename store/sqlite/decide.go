@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -107,7 +108,10 @@ func (t turn) answer(ctx context.Context, d store.Decision, interrupt string) er
 		}
 	}
 	decided, err := t.exec(ctx, decideSQL, d.Account, interrupt, last.Verdict, last.Final, last.Data, d.Actor, d.Via, d.ResumeID, t.now)
-	if err != nil || decided == 0 {
+	switch {
+	case err != nil && strings.Contains(err.Error(), "approve_says_what"): // the driver tells the name of the constraint in no other way
+		return store.ErrKey
+	case err != nil || decided == 0:
 		return err
 	}
 	return t.note(ctx, d.Account, d.Run, store.EventDecided, interrupt)

@@ -46,6 +46,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"I3_TwinsGetTheSameReceipt", testTwins},
 		{"Decide_AllAnswersOrNone", testAllOrNone},
 		{"Decide_SaysWhyNot", testRefusals},
+		{"I4_AnApproveSaysOfWhat", testApproveSaysWhat},
 		{"Decide_TakesTheRun", testDecideClaims},
 		{"Decide_ARefusedOneTakesNothing", testRefusedClaimsNothing},
 		{"Concurrent_OneOfThoseWhoDecideHasTheRun", testManyClaimByDeciding},

@@ -391,3 +391,20 @@ func testOneOwner(t *testing.T, d *desk) {
 	}
 	wg.Wait()
 }
+
+// An approve of nothing in particular would let no effect begin: whoever gave it would be told yes, and nothing would happen.
+func testApproveSaysWhat(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	vague := approve("r", "1", "i1", "i2")
+	vague.Answers[1].Final = ""
+	_, err := d.runs.Decide(d.ctx(), vague)
+	d.wants(err, store.ErrKey)
+	for _, id := range []string{"i1", "i2"} {
+		if state := d.interrupt("r", id).State; state != store.Pending {
+			t.Errorf("%s is %s", id, state)
+		}
+	}
+	d.is("r", store.Waiting)
+	d.gets(approve("r", "1", "i1", "i2"), store.Accepted) // nothing was written down of the first
+	d.gets(vague, store.Accepted)                         // and whoever repeats it gets this receipt
+}

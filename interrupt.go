@@ -19,7 +19,7 @@ type InterruptCtx struct {
 	// empty for a place that cannot be answered itself, as the graph around a node that asked.
 	ID      string
 	Address Address
-	// Kind is the name of the question's [Kind], "" for one raised with [Interrupt].
+	// Kind is the name of the question's [Kind], "" for one raised with [Interrupt] ([PlainKind] on a server).
 	Kind string
 	// Info is what the asking code gave. In the process that asked it is the Go value; read from a store it is what JSON
 	// makes of it ([InfoAs] and [Kind.Question] bridge that). For a hold it is the graph's state.

@@ -62,14 +62,17 @@ var kinds = struct {
 	byName map[string]AnyKind
 }{byName: make(map[string]AnyKind)}
 
+// PlainKind is what a question that was raised without a kind, as with [Interrupt], is called where each has to have one: on a server. Its answer is any JSON.
+const PlainKind = "interrupt"
+
 // holdKind is the kind of the holds of graphs. They are not asked by code, and their answers are states of graphs.
 const holdKind = "hold"
 
 // NewKind makes a kind and registers it under its name, so that an answer which arrives in another process can be checked.
-// It is meant for package variables, and panics if the name is empty, "hold", or stands for other types already, or if a type has
+// It is meant for package variables, and panics if the name is empty, "hold" or "interrupt", or stands for other types already, or if a type has
 // no JSON Schema.
 func NewKind[Q, A any](name string) *Kind[Q, A] {
-	if name == "" || name == holdKind || !utf8.ValidString(name) {
+	if name == "" || name == holdKind || name == PlainKind || !utf8.ValidString(name) {
 		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}

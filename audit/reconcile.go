@@ -45,6 +45,8 @@ type InterruptLine struct {
 	Outcome Outcome
 	// Applied says that the run has taken the answer, Over that the run no longer asks or is over.
 	Applied, Over bool
+	// Elsewhere says that what is approved is done by somebody who keeps no ledger here, so that none of it is missed.
+	Elsewhere bool
 }
 
 // ClickLine is something that came in by a channel.

@@ -107,8 +107,8 @@ func TestImage_IsWhatItSays(t *testing.T) {
 		t.Errorf("the store is %s, the volume %v", settings.Store.URL.Reveal(), volume)
 	}
 	healthcheck := lines("HEALTHCHECK")
-	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Listen.Addr+"/readyz") {
-		t.Errorf("it asks %v; the server is at %s", healthcheck, settings.Listen.Addr)
+	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Metrics.Addr+"/readyz") {
+		t.Errorf("it asks %v; readiness is said at %s", healthcheck, settings.Metrics.Addr)
 	}
 	if expose := lines("EXPOSE"); len(expose) != 1 || expose[0] != strings.TrimPrefix(settings.Listen.Addr, ":")+" "+strings.TrimPrefix(settings.Metrics.Addr, ":") {
 		t.Errorf("it exposes %v", expose)

@@ -34,7 +34,8 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 
 // enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
 // just because another node of the step takes longer.
-func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) error {
+func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) (failure error) {
+	defer safely.Recover(&failure) // of whoever watches; what the node does is caught further in
 	n := f.flow.nodes[t.node]
 	e := new(entry[S])
 	v, out := &e.visit, &e.out

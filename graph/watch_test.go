@@ -51,3 +51,22 @@ func TestWithSteps_TellsOfEveryNode(t *testing.T) {
 		t.Errorf("%v, told: %q", err, told)
 	}
 }
+
+// With a node that ran alone, the panic went through to whoever ran the graph, and the run was left as one that is being run.
+func TestI17_APanicOfWhoWatchesIsAnErrorOfTheRun(t *testing.T) {
+	for _, state := range []graph.StepState{graph.StepStarted, graph.StepFinished} {
+		var c counter
+		h := newHarness(t, oneNode(write(&c, "node", fieldA)))
+		_, err := h.start(notes{}, graph.WithSteps(func(s graph.Step) {
+			if s.State == state {
+				panic("boom")
+			}
+		}))
+		if _, ok := errors.AsType[*graph.PanicError](err); !ok {
+			t.Fatalf("%s: got %v", state, err)
+		}
+		if s, err := h.resume(); err != nil || s.A == "" {
+			t.Errorf("%s: got %+v, %v", state, s, err)
+		}
+	}
+}

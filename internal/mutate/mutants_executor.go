@@ -142,7 +142,7 @@ var executorMutants = []mutant{
 	{"I14", "what did not come to rest in time is not handed back", "executor/execute.go",
 		swap("defer cancel()\n\tif last != nil {", "defer cancel()\n\tif errors.Is(why, context.DeadlineExceeded) {\n\t\treturn\n\t}\n\tif last != nil {"),
 		"./executor", "TestSlow_ARunThatDid"},
-	{"I17", "all that a run has asked is read for each question", "executor/rules.go",
+	{"I17", "all that a run has asked is read for each question", "executor/desk.go",
 		swap("c.requests = docs\n", ""),
 		"./executor", "TestSlow_Many"},
 	{"I4", "what is asked again is not charged", "executor/rules.go",

@@ -32,9 +32,13 @@ type AgentOption func(*agentGraph)
 // began with and what is asked, and has no tools. Without it nobody but the one for whom the run runs can answer.
 func Explain(model agent.Model) AgentOption { return func(g *agentGraph) { g.explainer = model } }
 
+// Failed has a function told what ended an execution before its end: see [Failure].
+func Failed(failed Failure) AgentOption { return func(g *agentGraph) { g.failed = failed } }
+
 type agentGraph struct {
 	config    agent.RunnerConfig
 	explainer agent.Model
+	failed    Failure
 }
 
 // conversation is what an agent begins with.
@@ -62,6 +66,7 @@ func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provide
 		return provider.Result{}, err
 	}
 	end, err := g.advance(ctx, runner, e)
+	g.failed.tell(ctx, e, err)
 	return rest(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(end.Output)
 		usage := &fermata.Usage{InputTokens: end.Usage.InputTokens, OutputTokens: end.Usage.OutputTokens}

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ type FlowConfig[S any] struct {
 	// Explain, if given, says what people want to know about a question before they decide on it, from the state as it is saved. It must do
 	// nothing else: it may be asked the same again. Without it nobody but the one for whom the run runs can answer.
 	Explain func(ctx context.Context, state S, back provider.Back) (string, error)
+	// Failed, if given, is told what ended an execution before its end: see [Failure].
+	Failed Failure
 }
 
 // Flow makes a graph that can be run by name. Its input is the state's JSON, of which anything may be left out and is zero then; its output is that of
@@ -57,8 +60,8 @@ func (g *flowGraph[S]) describe() (provider.Graph, error) {
 
 // begin reads what a run begins with.
 func (g *flowGraph[S]) begin(input json.RawMessage) (state S, err error) {
-	if err = strictjson.Decode(input, &state); err == nil && g.input != nil {
-		err = g.input.Validate(input)
+	if err = strictjson.Decode(input, &state); g.input != nil && (err == nil || unfit(err) == "") {
+		err = cmp.Or(g.input.Validate(input), err) // it says where
 	}
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", errInput, err)
@@ -77,6 +80,7 @@ func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
 func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	ctx = agent.WithEvents(ctx, func(event *agent.Event) { tell(e, event) })
 	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), watched(e)))
+	g.config.Failed.tell(ctx, e, err)
 	return rest(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(state)
 		done := provider.Completed{Output: output, FinishReason: "end", Spent: true}

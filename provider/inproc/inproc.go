@@ -7,6 +7,7 @@
 package inproc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,7 +116,11 @@ func (p *Provider) Checks(ctx context.Context, run provider.Run) (provider.Check
 		return nil, err
 	}
 	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
-		return check(interrupt, answer)
+		checked, err := check(interrupt, answer)
+		if err == nil && checked == nil {
+			return json.RawMessage("null"), nil // an answer without data, as the one that lets a hold go on, is an answer
+		}
+		return checked, err
 	}, nil
 }
 
@@ -271,7 +276,7 @@ var misfit = regexp.MustCompile(`^[^/]*validating root: (?:validating /\S+: )*va
 func questions(waiting []*fermata.InterruptCtx) ([]provider.Question, error) {
 	list := make([]provider.Question, 0, len(waiting))
 	for _, ic := range waiting {
-		q := provider.Question{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: ic.Kind, Data: ic.Data}}
+		q := provider.Question{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
 		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored elsewhere
 			data, err := json.Marshal(ic.Info)
 			if err != nil {

@@ -19,6 +19,7 @@ type shirt struct {
 	Size  size           `json:"size"`
 	Text  string         `json:"text"`
 	Count map[string]int `json:"count"`
+	Price int            `json:"price,string"`
 }
 
 func printer(t *testing.T) *inproc.Provider {
@@ -47,6 +48,7 @@ func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
 	}
 	for input, want := range map[string]bool{
 		`{"size":"m","text":"hi"}`: true, `{"text":"hi"}`: true, `{}`: true, `{"count":null}`: true,
+		`{"price":"7"}`: true, `{"price":7}`: false,
 		`{"size":"","text":"","count":null}`: true, // as a Go program writes a shirt of which it says nothing
 		`{"size":"xxl"}`:                     false, `{"text":7}`: false, `{"colour":"red"}`: false, `[]`: false,
 	} {
@@ -64,7 +66,8 @@ func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
 func TestFlow_SaysWhereAnInputDoesNotFit(t *testing.T) {
 	p := printer(t)
 	for input, want := range map[string]string{
-		`{"size":"CANARY"}`:                          "it does not fit /properties/size of its input schema",
+		`{"price":7}`:       "it does not fit /properties/price of its input schema",
+		`{"size":"CANARY"}`: "it does not fit /properties/size of its input schema",
 		`{"size":"validating /properties/CANARY: "}`: "it does not fit /properties/size of its input schema",
 	} {
 		result, err := p.Execute(t.Context(), provider.Execution{

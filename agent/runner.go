@@ -202,6 +202,11 @@ func (r *Runner) CheckAnswer(ctx context.Context, run, interruptID string, answe
 	return r.flow.CheckAnswer(ctx, run, interruptID, answer, r.options...)
 }
 
+// CheckAnswers reads a run for checking many answers to it: what it returns does for each what [Runner.CheckAnswer] does, without reading the run again.
+func (r *Runner) CheckAnswers(ctx context.Context, run string) (func(interruptID string, answer any) (json.RawMessage, error), error) {
+	return r.flow.CheckAnswers(ctx, run, r.options...)
+}
+
 type executionKey struct{}
 
 // execution is what one start or resume brings along for the node that the agent runs in.

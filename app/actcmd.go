@@ -239,6 +239,9 @@ func printLife(w io.Writer, life *api.Life) {
 	if life.Reason != "" || len(life.Rules) > 0 {
 		line("asked by", "%s%s", cmp.Or(strings.Join(life.Rules, ", "), "the graph"), because(life.Reason))
 	}
+	if life.Risk > 0 {
+		line("risk", "%d", life.Risk)
+	}
 	if len(life.Verbs) > 0 && life.State == string(desk.Open) {
 		line("you can", "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer")) // as the command is called
 	}

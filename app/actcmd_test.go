@@ -171,6 +171,16 @@ func TestShow_ACommentIsOneLine(t *testing.T) {
 	}
 }
 
+// What the rules say of the tool is for whoever decides, in a terminal as well as on the screen.
+func TestShow_TellsTheRisk(t *testing.T) {
+	var rated, unrated bytes.Buffer
+	printLife(&rated, &api.Life{State: "open", Summary: "open", Risk: 2})
+	printLife(&unrated, &api.Life{State: "open", Summary: "open"})
+	if !strings.Contains(rated.String(), "risk\t2\n") || strings.Contains(unrated.String(), "risk") {
+		t.Errorf("%q and %q", rated.String(), unrated.String())
+	}
+}
+
 func TestShow_OfARequestWithoutALife(t *testing.T) {
 	var b bytes.Buffer
 	printLife(&b, nil)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/desk"
 )
@@ -32,7 +33,7 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if c.All {
 		query.State = "all"
 	}
-	page, err := to.Requests(ctx, query)
+	page, err := tui.First(ctx, to, query)
 	if err != nil {
 		return err
 	}

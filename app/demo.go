@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -222,11 +224,11 @@ func (d demoReady) announce(p *program, data string) {
 Your browser signs in with this link:
 %[4]s
 
-In another terminal:
+In another terminal, what people are asked, and one question more:
 
   export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
-  fermata inbox                                  what people are asked
-  fermata run inproc:content-review '{"topic":"tea"}'
+  %[5]s inbox
+  %[5]s run inproc:content-review '{"topic":"tea"}'
 
 Or without any client:
 
@@ -235,5 +237,23 @@ Or without any client:
   curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
     -d '{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}'
 
-`, d.URL, d.Token, data, link)
+`, d.URL, d.Token, data, link, called())
+}
+
+// called is how this program is called in any terminal: by its name if it is on the path, as it is not after make demo.
+func called() string {
+	self, err := os.Executable()
+	if err != nil {
+		return filepath.Base(os.Args[0])
+	}
+	found, _ := exec.LookPath(filepath.Base(self))
+	if a, err := os.Stat(found); err == nil {
+		if b, err := os.Stat(self); err == nil && os.SameFile(a, b) {
+			return filepath.Base(self)
+		}
+	}
+	if strings.ContainsAny(self, " '") {
+		return "'" + strings.ReplaceAll(self, "'", `'\''`) + "'"
+	}
+	return self
 }

@@ -5,14 +5,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/sparse"
 )
 
 // door is a listener with what is behind it.
@@ -42,8 +45,25 @@ func listen(key, addr string, h http.Handler, c config.Listen, log *slog.Logger)
 	}
 	return door{url: scheme + reachable(listener.Addr()), listener: listener, http: &http.Server{
 		Handler: h, TLSConfig: secure, ReadHeaderTimeout: c.ReadHeaderTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog: stdlog.New(&doorLog{log: log}, "", 0),
 	}}, nil
+}
+
+// doorLog takes what net/http has to say. Anybody can open a connection and say nothing that makes sense, so that is not a line each time.
+type doorLog struct {
+	log        *slog.Logger
+	handshakes sparse.Lines
+}
+
+// Write takes one line.
+func (d *doorLog) Write(line []byte) (int, error) {
+	text := strings.TrimSuffix(string(line), "\n")
+	if !strings.HasPrefix(text, "http: TLS handshake error") {
+		d.log.Warn(text)
+	} else if left, ok := d.handshakes.Next(); ok {
+		d.log.Warn(text, "leftOut", left)
+	}
+	return len(line), nil
 }
 
 // reachable is an address that a browser on this machine can open.

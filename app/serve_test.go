@@ -156,6 +156,21 @@ func TestServe_WhatIsWrongWithConnectionsIsLogged(t *testing.T) {
 	}
 }
 
+// Anybody can open a connection and say nothing, and so does what looks whether the port is open. That is not a line for each.
+func TestServe_StrangersCannotFillTheLog(t *testing.T) {
+	cert, key := makeCertificate(t, t.TempDir(), "here")
+	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
+	const visits = 100
+	for range visits {
+		if answer, err := http.Get("http://" + r.addrOf().String()); err == nil {
+			answer.Body.Close()
+		}
+	}
+	if lines := strings.Count(logged.String(), "TLS handshake error"); lines == 0 || lines > visits/2 {
+		t.Errorf("%d visits are %d lines", visits, lines)
+	}
+}
+
 func TestServe_ACertificateThatIsNoneIsSaidAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.pem")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {

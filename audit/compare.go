@@ -162,7 +162,7 @@ func (r *reconciler) compareOutcome(f Finding, k *known) {
 		return
 	}
 	approved, ok := k.approval()
-	action := ok && approved != (Digest{})
+	action := ok && approved != (Digest{}) && !(k.run != nil && k.run.Elsewhere)
 	taken := k.run != nil && k.run.Applied
 	over := k.run != nil && k.run.Over
 	switch {

@@ -45,6 +45,8 @@ type InterruptLine struct {
 	Outcome Outcome
 	// Applied says that the run has taken the answer, Over that the run no longer asks or is over.
 	Applied, Over bool
+	// Elsewhere says that what is approved is done by somebody who keeps no ledger here, so that none of it is missed.
+	Elsewhere bool
 }
 
 // ClickLine is something that came in by a channel.
@@ -83,6 +85,9 @@ const (
 	Warn Severity = "warn" // today
 	Info Severity = "info"
 )
+
+// Severities are all of them, the most urgent first.
+var Severities = []Severity{Page, Warn, Info}
 
 // FindingCode names what does not agree.
 type FindingCode string
@@ -152,7 +157,7 @@ func Worse(a, b Finding) int {
 		cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Page, Warn, Info}, s) }
+func rank(s Severity) int { return slices.Index(Severities, s) }
 
 func each[T any](all iter.Seq2[T, error], do func(T)) error {
 	if all == nil {

@@ -166,6 +166,18 @@ func TestReconcile_Findings(t *testing.T) {
 			[]want{{audit.Page, audit.ApprovedNotRun, "nothing was done since"}}},
 		"approved, taken, and never done": {func(h *history) { h.effects = nil; h.drop("effect.begun"); h.drop("effect.ended") },
 			[]want{{audit.Warn, audit.ApprovedNotRun, "over without having done it"}}},
+		"approved, and done by an agent elsewhere": {func(h *history) {
+			h.effects = nil
+			h.interrupts[0].Elsewhere = true
+			h.drop("effect.begun")
+			h.drop("effect.ended")
+		}, nil},
+		"approved, and an agent elsewhere never heard of it (I2)": {func(h *history) {
+			h.effects, h.interrupts = nil, []audit.InterruptLine{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, Elsewhere: true}}
+			h.drop("effect.begun")
+			h.drop("effect.ended")
+		},
+			[]want{{audit.Page, audit.DecisionLost, "the run has not taken it"}}},
 		"approved, and the run was cancelled": {func(h *history) {
 			h.effects = nil
 			h.interrupts[0].Applied = false

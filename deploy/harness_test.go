@@ -155,8 +155,14 @@ func (p *process) stop(t *testing.T) {
 	if p.ended {
 		return
 	}
-	p.ended = true
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.ends(t)
+}
+
+// ends waits until it has ended by itself.
+func (p *process) ends(t *testing.T) {
+	t.Helper()
+	p.ended = true
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v\n%s", err, p.errs)
 	}

@@ -6,8 +6,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,18 +60,32 @@ func TestImage_Healthcheck(t *testing.T) {
 	}
 }
 
-func TestImage_IsWhatItSays(t *testing.T) {
+// instructions are the lines of the Dockerfile that begin with a word, without it.
+func instructions(t *testing.T, word string) (all []string) {
+	t.Helper()
 	data, err := os.ReadFile("Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(data), "\\\n", " ")
-	lines := func(instruction string) (all []string) {
-		for _, match := range regexp.MustCompile(`(?m)^`+instruction+` (.*)$`).FindAllStringSubmatch(text, -1) {
-			all = append(all, match[1])
-		}
-		return all
+	for _, match := range regexp.MustCompile(`(?m)^`+word+` (.*)$`).FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
 	}
+	return all
+}
+
+// imageEnv is what programs in the image find in their environment.
+func imageEnv(t *testing.T) map[string]string {
+	t.Helper()
+	variables := make(map[string]string)
+	for _, match := range regexp.MustCompile(`(FERMATA_\w+)=(\S+)`).FindAllStringSubmatch(strings.Join(instructions(t, "ENV"), " "), -1) {
+		variables[match[1]] = match[2]
+	}
+	return variables
+}
+
+func TestImage_IsWhatItSays(t *testing.T) {
+	lines := func(instruction string) []string { return instructions(t, instruction) }
 	from := lines("FROM")
 	if len(from) != 2 || !strings.HasPrefix(from[0], "golang:"+goVersion(t)+"-") {
 		t.Errorf("it builds with %v; go.mod says %s", from, goVersion(t))
@@ -82,14 +98,17 @@ func TestImage_IsWhatItSays(t *testing.T) {
 	if user := lines("USER"); len(user) != 1 || !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
 		t.Errorf("the user is %v, and should be a number that is not 0: Kubernetes cannot tell whether a name is root", user)
 	}
-	variables := make(map[string]string)
-	for _, match := range regexp.MustCompile(`(FERMATA_\w+)=(\S+)`).FindAllStringSubmatch(strings.Join(lines("ENV"), " "), -1) {
-		variables[match[1]] = match[2]
+	// Whatever else the environment said would count before the file that somebody brings along.
+	if env := imageEnv(t); len(env) != 1 || env["FERMATA_CONFIG"] != "/etc/fermata/fermata.yaml" || !slices.Contains(lines("COPY"), "--from=build /out/fermata.yaml "+env["FERMATA_CONFIG"]) {
+		t.Errorf("the environment is %v, and copied are %q", env, lines("COPY"))
 	}
-	settings := loaded(t, "", variables)
+	settings := loaded(t, filepath.Join(filepath.Dir(program(t, "fermata")), "fermata.yaml"), nil)
+	if volume := lines("VOLUME"); len(volume) != 1 || !strings.HasPrefix(settings.Store.URL.Reveal(), "sqlite:"+volume[0]+"/") {
+		t.Errorf("the store is %s, the volume %v", settings.Store.URL.Reveal(), volume)
+	}
 	healthcheck := lines("HEALTHCHECK")
-	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Listen.Addr+"/readyz") {
-		t.Errorf("it asks %v; the server is at %s", healthcheck, settings.Listen.Addr)
+	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Metrics.Addr+"/readyz") {
+		t.Errorf("it asks %v; readiness is said at %s", healthcheck, settings.Metrics.Addr)
 	}
 	if expose := lines("EXPOSE"); len(expose) != 1 || expose[0] != strings.TrimPrefix(settings.Listen.Addr, ":")+" "+strings.TrimPrefix(settings.Metrics.Addr, ":") {
 		t.Errorf("it exposes %v", expose)

@@ -29,6 +29,7 @@ type object struct {
 		Replicas    int
 		Selector    yaml.Node
 		PodSelector selector `yaml:"podSelector"`
+		Egress      []struct{ Ports []struct{ Port int } }
 		Ports       []struct {
 			Name       string
 			TargetPort string `yaml:"targetPort"`
@@ -143,14 +144,17 @@ func TestKubernetes_SettingsAreThoseOfTheProgram(t *testing.T) {
 	write(t, dir, "store-url", all["Secret/fermata"].StringData["store-url"])
 	const secrets = "/run/secrets/fermata"
 	file := write(t, dir, "fermata.yaml", strings.ReplaceAll(all["ConfigMap/fermata"].Data["fermata.yaml"], secrets, dir))
-	settings := loaded(t, file, nil)
+	settings := loaded(t, file, imageEnv(t))
 	server := all["Deployment/fermata"].Spec.Template.Spec
+	if got, want := settings.Store.URL.Reveal(), all["Secret/fermata"].StringData["store-url"]; got != want {
+		t.Errorf("in the image the store is %s, and the secret says %s: the image's environment counts before the file", got, want)
+	}
 	if settings.Store.Migrate {
 		t.Error("replicas migrate by themselves, and the job is for nothing")
 	}
 	for _, o := range []object{all["Deployment/fermata"], all["Job/fermata-migrate"]} {
 		for _, c := range o.Spec.Template.Spec.Containers {
-			variables := make(map[string]string)
+			variables := imageEnv(t)
 			for _, v := range c.Env {
 				if strings.HasPrefix(v.Name, "FERMATA_") {
 					variables[v.Name] = v.Value
@@ -207,14 +211,19 @@ func TestKubernetes_CommandsAndProbesWork(t *testing.T) {
 		}
 		return all
 	}
+	var env []string
+	for name, value := range imageEnv(t) {
+		env = append(env, name+"="+value)
+	}
+	// The job has no key: it is not mounted there.
+	launch(t, env, words(all["Job/fermata-migrate"].Spec.Template.Spec.Containers[0])...).ends(t)
 	server := all["Deployment/fermata"].Spec.Template.Spec
 	if copyKey := words(server.InitContainers[0]); copyKey[0] != "install" {
 		t.Errorf("the key is copied with %v", copyKey)
 	} else {
 		run(t, copyKey...)
 	}
-	call(t, words(all["Job/fermata-migrate"].Spec.Template.Spec.Containers[0])...)
-	started := launch(t, nil, words(server.Containers[0])...)
+	started := launch(t, env, words(server.Containers[0])...)
 	await(t, started.errs, `"serving"`, started)
 	c := server.Containers[0]
 	for _, probe := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path} {
@@ -261,6 +270,22 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 	}
 	if a, b := server.Spec.Template.Spec.Containers[0].Image, migrates.Spec.Template.Spec.Containers[0].Image; a != b {
 		t.Errorf("%s is served after %s migrated", a, b)
+	}
+}
+
+// What the settings let the server speak to, it reaches at the ports that these usually have: Redis and traces were not let out, and the one makes everything slow, the other is
+// missed by nobody.
+func TestKubernetes_NetworkLetsOutWhatIsNeeded(t *testing.T) {
+	var out []int
+	for _, rule := range manifests(t)["NetworkPolicy/fermata"].Spec.Egress {
+		for _, p := range rule.Ports {
+			out = append(out, p.Port)
+		}
+	}
+	for port, what := range map[int]string{53: "names", 5432: "store.url", 6379: "store.redisURL", 4318: "tracing.endpoint", 443: "webhooks and auth.oidc.issuer"} {
+		if !slices.Contains(out, port) {
+			t.Errorf("%s: port %d is not among %v", what, port, out)
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ func TestOperations(t *testing.T) {
 	t.Cleanup(func() { p.typed(t) }) // after all of them
 	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
+	t.Run("an auditor keeps checkpoints", func(t *testing.T) { fetchedCheckpoints(t, p) })
 	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
 	t.Run("the daily round", func(t *testing.T) { household(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
@@ -145,14 +146,34 @@ func postgresBackup(t *testing.T, p *page) {
 	id := question(t, live.client(t), "refund-1")
 	s := h.shell()
 	s.env = append(s.env, "DATABASE_URL="+from, "NEW_DATABASE_URL="+to)
+	// A role of its own for servers is in the dump, and not in the place where it is restored.
+	psql := func(statement string) {
+		run(t, "psql", "-q", "-v", "ON_ERROR_STOP=1", "-c", statement, pgtest.Superuser(t, from))
+	}
+	psql(`CREATE ROLE only_there`)
+	psql(`GRANT USAGE ON SCHEMA fermata TO only_there`)
 	s.types(t, p, "backup-postgres")
 	live.stop(t)
+	psql(`DROP OWNED BY only_there`)
+	psql(`DROP ROLE only_there`)
 	s.types(t, p, "restore-postgres")
 
 	write(t, h.dir, "store-url", to)
 	restored := serve(t, h.config)
 	restored.Token = live.Token // it is in the backup
 	approved(t, restored.client(t), id, `"yes"`)
+}
+
+// An auditor's folder is filled from afar, and holds the store to it.
+func fetchedCheckpoints(t *testing.T, p *page) {
+	h, live, _ := signing(t)
+	s := h.shell()
+	s.places["/mnt/checkpoints"] = filepath.Join(t.TempDir(), "fetched")
+	auditor := call(t, "keys", "create", "acme", "aud", "auditor", "--config", h.config)
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+auditor)
+	if out := s.types(t, p, "audit-keep"); !strings.Contains(out, "Whole") || !strings.Contains(out, "Signed up to") {
+		t.Errorf("%s", out)
+	}
 }
 
 // A server whose role may do no more than the page says does everything, keys and erasure included.

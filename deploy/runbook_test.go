@@ -53,18 +53,32 @@ func TestRunbook(t *testing.T) {
 // TestAuditRunbook does what docs/runbook-audit.md says, on a server that signs.
 func TestAuditRunbook(t *testing.T) {
 	p := open(t, "runbook-audit.md")
-	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	h, live, kept := signing(t)
+	s := h.shell()
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
+	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
+		if out := s.types(t, p, block); !strings.Contains(out, word) {
+			t.Errorf("%s does not say %q:\n%s", block, word, out)
+		}
+	}
+	p.typed(t)
+}
+
+// signing is a server that has signed the log of an account, and the folder in which it keeps that.
+func signing(t *testing.T) (h house, live *process, kept string) {
+	t.Helper()
+	h = settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	settings, err := os.ReadFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := filepath.Join(h.dir, "kept")
+	kept = filepath.Join(h.dir, "kept")
 	folder, err := audit.MakeFolder(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, h.dir, "fermata.yaml", string(settings)+fmt.Sprintf("audit: {sign: {key: %q, dir: %q, every: 1s}}\n", filepath.Join(h.dir, "sign.key"), kept))
-	live := h.serve(t)
+	live = h.serve(t)
 	question(t, live.client(t), "refund-1")
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
@@ -74,14 +88,7 @@ func TestAuditRunbook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := h.shell()
-	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
-	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
-		if out := s.types(t, p, block); !strings.Contains(out, word) {
-			t.Errorf("%s does not say %q:\n%s", block, word, out)
-		}
-	}
-	p.typed(t)
+	return h, live, kept
 }
 
 // approval has an agent elsewhere ask for a yes or a no.

@@ -1,7 +1,10 @@
 package deploy
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata/app/config"
@@ -23,4 +26,22 @@ func loaded(t *testing.T, file string, variables map[string]string) *config.Conf
 		t.Error(warning)
 	}
 	return c
+}
+
+// What the page says about signing in are settings.
+func TestPages_SignInIsSet(t *testing.T) {
+	page, err := os.ReadFile("../docs/auth.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(page))
+	if block == nil {
+		t.Fatal("there are none")
+	}
+	dir := t.TempDir()
+	write(t, dir, "oidc", "hush\n")
+	c := loaded(t, write(t, dir, "fermata.yaml", strings.ReplaceAll(block[1], "/run/secrets/fermata", dir)), nil)
+	if o := c.Auth.OIDC; o.Issuer == "" || o.ClientSecret.Reveal() != "hush" || !slices.Contains(o.Roles["platform"], "approver") {
+		t.Errorf("%+v", o)
+	}
 }

@@ -51,7 +51,7 @@ func (a Outage) do(d *draft) error {
 		return d.refuse(ErrTime, "an outage lies in the past")
 	}
 	until := end.Add(time.Duration(d.r.Route.Grace))
-	if d.r.Deadline.Before(start) || !d.r.Deadline.Before(until) {
+	if d.r.Deadline.Before(start) || !d.r.Deadline.Before(until) || !d.r.Created.Before(end) {
 		return nil
 	}
 	d.log(WasOutage, "moved the deadline to "+stamp(until)+", because of an outage", map[string]string{

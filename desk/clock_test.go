@@ -396,6 +396,24 @@ func TestOutage_GivesPeopleTime(t *testing.T) {
 	}
 }
 
+// What is asked after an outage has the time that it was given: for a quarter of an hour after a long deploy, every shorter deadline was put off.
+func TestOutage_IsOverForWhatIsAskedLater(t *testing.T) {
+	w := open(t, action())
+	w.now = start.Add(24*hour - minute)
+	if w.do(desk.Outage{Start: start.Add(-hour), End: start}).Changed() {
+		t.Error("an outage that ended before it was asked moves the deadline")
+	}
+	soon := action()
+	soon.Need.Deadline = desk.Duration(minute)
+	w = open(t, soon)
+	w.now = start.Add(minute)
+	if w.do(desk.Outage{Start: start.Add(-hour), End: start}).Changed() {
+		t.Error("an outage that ended before it was asked moves a deadline that comes soon")
+	}
+	w.do(desk.Tick{})
+	w.ended(desk.Lapsed)
+}
+
 // sun is a route that follows the sun.
 func sun() desk.Route {
 	office := func(name, zone, channel string) hours.Region {

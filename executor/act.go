@@ -80,13 +80,18 @@ func (e *Executor) asked(ctx context.Context, account, id string) (store.Asked, 
 
 // filingFor begins the filing of a change of a request.
 func (e *Executor) filingFor(ctx context.Context, asked store.Asked) (*filing, error) {
-	c := &filing{run: store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
+	c := &filing{run: whoAsked(asked)}
 	var err error
 	if c.dossier, err = e.dossierOf(ctx, asked.Account, asked.Run); err != nil {
 		return nil, err
 	}
 	c.now, err = e.store.Now(ctx)
 	return c, err
+}
+
+// whoAsked is the run that asked a question, as far as the question tells.
+func whoAsked(asked store.Asked) store.Run {
+	return store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}
 }
 
 // Request returns the request of a question: who has voted, commented and so on. It returns store.ErrNotFound if there is none.
@@ -121,6 +126,52 @@ func (e *Executor) ending(ctx context.Context, run store.Run, by desk.From, as s
 	}
 	err = c.line(onBehalfOf(by), c.place(), audit.RunEnded{Status: string(as)})
 	return c.Beside, err
+}
+
+// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
+func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
+	return whileStale(ctx, func() error { return e.escape(ctx, account, id, act) })
+}
+
+// escape is one try. It returns ErrStale if the request was changed meanwhile.
+func (e *Executor) escape(ctx context.Context, account, id string, act desk.Escape) error {
+	asked, known, err := e.asked(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	if done, err := desk.Repeated(known.Request, act); done || err != nil {
+		return err
+	}
+	if run, err := e.find(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.Pending {
+		return cmp.Or(err, fmt.Errorf("%w: %q", ErrOver, asked.StateKey))
+	}
+	c, err := e.filingFor(ctx, asked)
+	if err != nil {
+		return err
+	}
+	env, err := e.envFor(ctx, c, known)
+	if err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, act, env)
+	if err != nil {
+		return e.noteAct(ctx, asked, desk.NameEscape, act.From, err)
+	}
+	err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
+	if err == nil {
+		err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
+	}
+	if err == nil {
+		err = c.line(personOf(act.From), c.place(), audit.RunEnded{Status: string(store.Cancelled)})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, c.Beside)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
+	}
+	return err
 }
 
 // withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them.
@@ -213,7 +264,7 @@ func (e *Executor) ticks(guard *clockGuard) error {
 // later moves the time at which a paper is due that cannot be worked on now.
 func (e *Executor) later(paper store.Paper, next time.Time) {
 	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
-	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil && !errors.Is(err, store.ErrStale) {
+	if err := e.amend(e.life, paper.Account, change); err != nil && !errors.Is(err, store.ErrStale) {
 		e.config.Log.Error("a paper could not be put off", "kind", paper.Kind, "err", err)
 	}
 }

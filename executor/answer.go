@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -36,19 +38,38 @@ func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]wor
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("%w: a resume needs an answer", ErrInvalid)
 	}
+	check := sync.OnceValues(func() (provider.Check, error) { return e.checks(ctx, l) })
 	var words []word
 	for id, said := range targets {
 		w := word{Answer: store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}, shown: said.Shown}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.asked, w.open = l.Open[i], true
-			if err := e.answer(ctx, l, request.Actor, said, &w); err != nil {
+			if err := e.answer(ctx, check, request.Actor, said, &w); err != nil {
 				return nil, err
 			}
 		}
 		words = append(words, w)
 	}
 	return words, nil
+}
+
+// checks is what checks the answers to a run. A provider that can reads the run once for all of them.
+func (e *Executor) checks(ctx context.Context, l *looked) (provider.Check, error) {
+	p, err := e.providerOf(l.Run)
+	if err != nil {
+		return nil, err
+	}
+	named, err := e.runOf(l.Run, l.state)
+	if err != nil {
+		return nil, err
+	}
+	if batch, ok := p.(provider.BatchChecker); ok {
+		return batch.Checks(ctx, named)
+	}
+	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+		return p.Check(ctx, named, interrupt, answer)
+	}, nil
 }
 
 // gateKind is the kind of the questions of package gate. They decide on an action, like fermata.Approval.
@@ -70,20 +91,15 @@ func onlyOpen(open []store.Interrupt, targets map[string]Answer, value json.RawM
 }
 
 // answer checks one answer and fills in the rest of its word.
-func (e *Executor) answer(ctx context.Context, l *looked, actor string, said Answer, w *word) error {
-	run, i := l.Run, w.asked
+func (e *Executor) answer(ctx context.Context, checks func() (provider.Check, error), actor string, said Answer, w *word) error {
+	i := w.asked
 	if err := checkJSON("the answer", said.Value, fermata.MaxAnswer); err != nil {
 		return err
 	}
-	p, err := e.providerOf(run)
-	if err != nil {
-		return err
+	check, err := checks()
+	if err == nil {
+		w.value, err = check(questionID(i.ID), said.Value)
 	}
-	named, err := e.runOf(run, l.state)
-	if err != nil {
-		return err
-	}
-	w.value, err = p.Check(ctx, named, questionID(i.ID), said.Value)
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
 	}

@@ -59,12 +59,10 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 			continue
 		}
 		back := backFacts{Request: change.Request.ID, Number: len(change.Request.Questions)}
-		facts, err := json.Marshal(back)
-		if err != nil {
+		id := fmt.Sprintf("%s/%d", back.Request, back.Number)
+		if err := c.fileFacts(store.PaperChange{Kind: backPaper, ID: id, Run: c.run.ID, Next: c.now}, back); err != nil {
 			return err
 		}
-		id := fmt.Sprintf("%s/%d", back.Request, back.Number)
-		c.Papers = append(c.Papers, store.PaperChange{Kind: backPaper, ID: id, Run: c.run.ID, Facts: facts, Next: c.now})
 	}
 	return nil
 }
@@ -89,14 +87,13 @@ func (e *Executor) explain() error {
 		failure := json.Unmarshal(paper.Facts, &back)
 		back.Tries++
 		if failure == nil {
-			failure = e.noteBack(e.life, paper, back, now.Add(explainLease))
+			failure = e.note(e.life, &paper, back, now.Add(explainLease))
 		}
 		switch {
 		case errors.Is(failure, store.ErrStale): // another process has it
 		case failure != nil:
 			err = errors.Join(err, failure)
 		default:
-			paper.Revision++
 			e.explaining.Add(1)
 			e.work.Go(func() {
 				defer e.explaining.Add(-1)
@@ -132,7 +129,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
-	if err := e.noteBack(settle, paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
+	if err := e.note(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
 		e.config.Log.Error("noting what became of what a run was asked", "request", back.Request, "err", err)
 	}
 }
@@ -143,15 +140,6 @@ func pauseAfter(err error, tries int) time.Duration {
 		return later.After
 	}
 	return explainPause << (tries - 1)
-}
-
-func (e *Executor) noteBack(ctx context.Context, paper store.Paper, back backFacts, next time.Time) error {
-	facts, err := json.Marshal(back)
-	if err != nil {
-		return err
-	}
-	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: facts, Next: next}
-	return e.store.Amend(ctx, paper.Account, store.Beside{Papers: []store.PaperChange{change}})
 }
 
 // answerBack lets a run answer a question, and adds the answer to the request, unless the question was answered or the request is over.

@@ -108,7 +108,7 @@ func (e *Executor) checkLog(ctx context.Context, account string, pass *Pass) err
 		return e.failedFor(ctx, "an audit log could not be compared with the runs", account, pass, err)
 	}
 	for _, f := range found {
-		pass.Findings[f.Code]++
+		pass.count(f)
 	}
 	for _, f := range e.findings.news(account, found) {
 		if f.Severity != audit.Info {
@@ -173,6 +173,11 @@ func (t *toldFindings) news(account string, found []audit.Finding) (news []audit
 	return news
 }
 
+// AuditLines returns lines of an account's audit log, exactly as they are stored.
+func (e *Executor) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
+	return e.store.AuditLines(ctx, account, after, limit)
+}
+
 // Checkpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
 // installation; "" if it does not sign.
 func (e *Executor) Checkpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {
@@ -230,9 +235,9 @@ func (e *Executor) Overview(ctx context.Context) (o Overview, err error) {
 	if len(due) > 0 {
 		o.Due = due[0].Next
 	}
-	if _, o.Signed, err = e.chorePaper(ctx, signChore); err != nil {
+	if _, err = e.readFacts(ctx, "", chorePaper, signChore, &o.Signed); err != nil {
 		return o, err
 	}
-	_, o.Checked, err = e.chorePaper(ctx, checkChore)
+	_, err = e.readFacts(ctx, "", chorePaper, checkChore, &o.Checked)
 	return o, err
 }

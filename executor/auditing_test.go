@@ -198,14 +198,14 @@ func TestChecking_CountsWhatDoesNotAgree(t *testing.T) {
 		}
 		turn(t, e, executor.CheckChore)
 		pass := turn(t, e, executor.CheckChore)
-		if pass.Findings[audit.RunNotApproved] != 1 || pass.Findings[audit.IntentNotRecorded] != 1 {
+		if pass.Findings[audit.Page][audit.RunNotApproved] != 1 || pass.Findings[audit.Page][audit.IntentNotRecorded] != 1 {
 			t.Errorf("%+v", pass)
 		}
 		if n := strings.Count(log.String(), "finding=run_not_approved"); n != 1 || strings.Contains(log.String(), "users") {
 			t.Errorf("said %d times: %s", n, &log)
 		}
 		overview, err := e.Overview(t.Context())
-		if err != nil || overview.Checked.Findings[audit.RunNotApproved] != 1 || len(overview.Waits) != 1 || overview.Waits[0].Count != 1 {
+		if err != nil || overview.Checked.Findings[audit.Page][audit.RunNotApproved] != 1 || len(overview.Waits) != 1 || overview.Waits[0].Count != 1 {
 			t.Errorf("%+v, %v", overview, err)
 		}
 	})

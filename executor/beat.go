@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,19 +43,22 @@ type outage struct {
 // heartbeat is fresh there cannot have been an outage that it does not know of.
 func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 	for try := 0; !e.fresh(now, *last); try++ {
-		heard, revision, err := e.heard(ctx)
-		if err == nil && heard.At.After(now) { // this process was slow, and must not move it back; or a clock was wrong
-			now, err = e.store.Now(ctx)
-		}
+		var heard beat
+		paper, err := e.readFacts(ctx, "", beatPaper, beatID, &heard)
 		if err != nil {
-			return err
+			return fmt.Errorf("executor: the heartbeat: %w", err)
+		}
+		if heard.At.After(now) { // this process was slow, and must not move it back; or a clock was wrong
+			if now, err = e.store.Now(ctx); err != nil {
+				return err
+			}
 		}
 		if e.fresh(now, heard) {
 			*last = heard
 			return nil
 		}
 		next := e.beats(now, heard)
-		err = e.moveOn(ctx, next, revision)
+		err = e.note(ctx, &paper, next, time.Time{})
 		if errors.Is(err, store.ErrStale) { // another process wrote one
 			err = backOff(ctx, try)
 		} else if err == nil {
@@ -84,28 +86,6 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 		next.Outages = next.Outages[max(0, len(next.Outages)-outagesKept):]
 	}
 	return next
-}
-
-func (e *Executor) heard(ctx context.Context) (b beat, revision int64, err error) {
-	paper, err := e.store.Paper(ctx, "", beatPaper, beatID)
-	if errors.Is(err, store.ErrNotFound) {
-		return beat{}, 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, &b)
-	}
-	if err != nil {
-		return beat{}, 0, fmt.Errorf("executor: the heartbeat: %w", err)
-	}
-	return b, paper.Revision, nil
-}
-
-func (e *Executor) moveOn(ctx context.Context, next beat, revision int64) error {
-	facts, err := json.Marshal(next)
-	if err != nil {
-		return err
-	}
-	return e.store.Amend(ctx, "", store.Beside{Papers: []store.PaperChange{{Kind: beatPaper, ID: beatID, Base: revision, Facts: facts}}})
 }
 
 // spare moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -41,8 +40,18 @@ type Pass struct {
 	Accounts int64 `json:"accounts"`
 	Failed   int64 `json:"failed"`
 	Unsound  int64 `json:"unsound"`
-	// Findings counts where audit log, runs and effects do not agree.
-	Findings map[audit.FindingCode]int64 `json:"findings,omitempty"`
+	// Findings counts where audit log, runs and effects do not agree, by how soon somebody should look: of one code some are urgent and others are not.
+	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
+}
+
+func (p *Pass) count(f audit.Finding) {
+	if p.Findings == nil {
+		p.Findings = make(map[audit.Severity]map[audit.FindingCode]int64)
+	}
+	if p.Findings[f.Severity] == nil {
+		p.Findings[f.Severity] = make(map[audit.FindingCode]int64)
+	}
+	p.Findings[f.Severity][f.Code]++
 }
 
 // do does a chore whenever it is due, until the executor is stopped.
@@ -59,7 +68,8 @@ func (e *Executor) do(c chore) {
 
 // turn does a chore if it is due and nobody else does it, and returns when to look again.
 func (e *Executor) turn(c chore) (wait time.Duration, err error) {
-	paper, pass, err := e.chorePaper(e.life, c.name)
+	var pass Pass
+	paper, err := e.readFacts(e.life, "", chorePaper, c.name, &pass)
 	if err != nil {
 		return 0, err
 	}
@@ -79,18 +89,6 @@ func (e *Executor) turn(c chore) (wait time.Duration, err error) {
 	return c.every, h.perform(c)
 }
 
-// chorePaper reads where a chore stands.
-func (e *Executor) chorePaper(ctx context.Context, name string) (paper store.Paper, pass Pass, err error) {
-	paper, err = e.store.Paper(ctx, "", chorePaper, name)
-	if isNotFound(err) {
-		return store.Paper{Kind: chorePaper, ID: name}, pass, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, &pass)
-	}
-	return paper, pass, err
-}
-
 // hold is a chore that this process has claimed.
 type hold struct {
 	*Executor
@@ -103,16 +101,7 @@ type hold struct {
 func (h *hold) say(next time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	facts, err := json.Marshal(h.pass)
-	if err != nil {
-		return err
-	}
-	change := store.PaperChange{Kind: chorePaper, ID: h.paper.ID, Base: h.paper.Revision, Facts: facts, Next: next}
-	if err := h.store.Amend(h.life, "", store.Beside{Papers: []store.PaperChange{change}}); err != nil {
-		return err
-	}
-	h.paper.Revision++
-	return nil
+	return h.note(h.life, &h.paper, h.pass, next)
 }
 
 // perform visits all accounts, and writes the result.
@@ -122,7 +111,7 @@ func (h *hold) perform(c chore) error {
 	var beating sync.WaitGroup
 	over := make(chan struct{})
 	beating.Go(func() { h.beat(over, cancel) })
-	pass := Pass{Findings: make(map[audit.FindingCode]int64)}
+	var pass Pass
 	err := h.visit(ctx, c, &pass)
 	close(over)
 	beating.Wait()

@@ -2,8 +2,6 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -105,7 +103,8 @@ func (e *Executor) counted(ctx context.Context, c *filing, name string) (*counte
 
 func (e *Executor) counter(ctx context.Context, account, name string) (c *counter, err error) {
 	c = &counter{name: name}
-	c.revision, err = e.readFacts(ctx, account, counterPaper, counterID(name), c)
+	paper, err := e.readFacts(ctx, account, counterPaper, counterID(name), c)
+	c.revision = paper.Revision
 	return c, err
 }
 
@@ -116,27 +115,17 @@ func (e *Executor) billed(ctx context.Context, c *filing) (b *bill, err error) {
 	}
 	b = &bill{Charges: make(map[string]charge)}
 	if c.key != "" {
-		if b.revision, err = e.readFacts(ctx, c.run.Account, chargePaper, c.key, b); err != nil {
+		paper, err := e.readFacts(ctx, c.run.Account, chargePaper, c.key, b)
+		if err != nil {
 			return nil, err
 		}
+		b.revision = paper.Revision
 	}
 	if c.bills == nil {
 		c.bills = make(map[string]*bill)
 	}
 	c.bills[c.key] = b
 	return b, nil
-}
-
-// readFacts reads the facts of a paper, and says which revision it has; none if it is not there.
-func (e *Executor) readFacts(ctx context.Context, account string, kind store.PaperKind, id string, facts any) (int64, error) {
-	paper, err := e.store.Paper(ctx, account, kind, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, facts)
-	}
-	return paper.Revision, err
 }
 
 // numbers are the sums of counters that rules ask for, by demand. What the action itself was charged does not count against it.
@@ -201,13 +190,6 @@ func (c *filing) fileCounters() error {
 		}
 	}
 	return nil
-}
-
-func (c *filing) fileFacts(paper store.PaperChange, facts any) (err error) {
-	if paper.Facts, err = json.Marshal(facts); err == nil {
-		c.Papers = append(c.Papers, paper)
-	}
-	return err
 }
 
 // without is what was charged but for one charge, if that is not none.

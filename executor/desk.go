@@ -47,19 +47,6 @@ const (
 	resumePaper    store.PaperKind = "resume" // what a resume id was answered with; see resumed.go
 )
 
-// sealPaper makes the body of a paper.
-func (e *Executor) sealPaper(account string, kind store.PaperKind, id string, v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return e.shut(label(account, store.SealedPaper, id, string(kind)), data), nil
-}
-
-func (e *Executor) openPaper(p store.Paper) ([]byte, error) {
-	return e.openPart(p.Account, store.SealedPaper, p.ID, string(p.Kind), p.Body)
-}
-
 // requested is a request as it is kept.
 type requested struct {
 	desk.Request
@@ -87,6 +74,26 @@ func (e *Executor) readRequest(paper store.Paper) (*requested, error) {
 	return &requested{doc, paper.Revision}, err
 }
 
+// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
+func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, error) {
+	if c.requests != nil {
+		return c.requests, nil
+	}
+	docs := []desk.Request{}
+	for paper, err := range e.papers(ctx, c.run.Account, store.RequestPaper, store.PaperFilter{Run: c.run.ID, Limit: papersAtOnce}) {
+		if err != nil {
+			return nil, err
+		}
+		known, err := e.readRequest(paper)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, known.Request)
+	}
+	c.requests = docs
+	return docs, nil
+}
+
 // env is what package desk needs to know to apply an act.
 func (e *Executor) env(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](e.config.Desk.Directory, desk.Members{})}
@@ -107,24 +114,21 @@ func (e *Executor) file(c *filing, change desk.Change, base int64) error {
 	if err != nil {
 		return err
 	}
-	facts, err := json.Marshal(requestFacts(c.run, doc))
-	if err != nil {
-		return err
-	}
-	paper := store.PaperChange{Kind: store.RequestPaper, ID: doc.ID, Run: c.run.ID, Base: base, Body: body, Facts: facts, Next: change.Next}
+	paper := store.PaperChange{Kind: store.RequestPaper, ID: doc.ID, Run: c.run.ID, Base: base, Body: body, Next: change.Next}
 	if doc.State == desk.Open && doc.Deadline.Before(forever(doc.Created)) {
 		paper.Deadline = doc.Deadline
 	}
-	c.Papers = append(c.Papers, paper)
+	if err := c.fileFacts(paper, requestFacts(c.run, doc)); err != nil {
+		return err
+	}
 	for _, vote := range doc.Votes {
 		if vote.Rev != doc.Rev {
 			continue // it was filed when it was cast
 		}
-		facts, err := json.Marshal(voteFacts(c.run, doc, vote))
-		if err != nil {
+		paper := store.PaperChange{Kind: votePaper, ID: doc.ID + "/" + ident.Derive("v", vote.By, vote.At.String()), Run: c.run.ID}
+		if err := c.fileFacts(paper, voteFacts(c.run, doc, vote)); err != nil {
 			return err
 		}
-		c.Papers = append(c.Papers, store.PaperChange{Kind: votePaper, ID: doc.ID + "/" + ident.Derive("v", vote.By, vote.At.String()), Run: c.run.ID, Facts: facts})
 	}
 	if err := e.post(c, change.Notices, base); err != nil {
 		return err

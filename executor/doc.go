@@ -33,5 +33,5 @@
 //	people                desk.go, act.go, askback.go, withdrawn.go, doubt.go, outbox.go, lapse.go, beat.go
 //	policy                rules.go, rulings.go, counters.go, grants.go, suppose.go, replay.go
 //	audit and figures     record.go, chore.go, auditing.go, reconcile.go, facts.go, stats.go, trace.go
-//	read and keep         read.go, live.go, events.go, check.go, keep.go, export.go, dossier.go, keys.go
+//	read and keep         papers.go, read.go, live.go, events.go, check.go, keep.go, export.go, dossier.go, keys.go
 package executor

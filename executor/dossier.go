@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"sync"
 
@@ -86,7 +85,7 @@ func (e *Executor) readDossier(ctx context.Context, account, run string) (d doss
 	if errors.Is(err, store.ErrNotFound) {
 		d, change, err := e.newDossier(context.Background(), account, run, "")
 		if err == nil {
-			err = e.store.Amend(ctx, account, store.Beside{Papers: []store.PaperChange{change}})
+			err = e.amend(ctx, account, change)
 		}
 		if errors.Is(err, store.ErrStale) {
 			return e.readDossier(ctx, account, run) // somebody was faster
@@ -100,9 +99,6 @@ func (e *Executor) readDossier(ctx context.Context, account, run string) (d doss
 }
 
 func (e *Executor) openDossier(paper store.Paper) (d dossier, err error) {
-	data, err := e.openPaper(paper)
-	if err == nil {
-		err = json.Unmarshal(data, &d)
-	}
+	err = e.readBody(paper, &d)
 	return d, err
 }

@@ -3,11 +3,47 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
 )
+
+// Events returns the events of a run after a number. It returns [ErrUnknownRun] if the run is not there, perhaps because it was erased meanwhile.
+func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
+	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
+	events, err := e.store.Events(ctx, account, run, max(0, after-1), 0)
+	if err == nil && len(events) == 0 && after > 1 { // or the run has no event of that number
+		events, err = e.store.Events(ctx, account, run, 0, 1)
+	}
+	if err == nil && len(events) == 0 {
+		err = fmt.Errorf("%w: %q", ErrUnknownRun, run)
+	}
+	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Number <= after }), err
+}
+
+// Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
+// stop has to be called.
+func (e *Executor) Changes(account, run string) (changed <-chan struct{}, stop func()) {
+	return e.changes.subscribe(e, store.Key{Account: account, Run: run})
+}
+
+// Done is closed when the executor has stopped.
+func (e *Executor) Done() <-chan struct{} { return e.life.Done() }
+
+// Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
+func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
+	asked, err := e.store.Interrupts(ctx, account, run)
+	deadlines := make(map[string]time.Time)
+	for _, i := range asked {
+		if !i.Deadline.IsZero() {
+			deadlines[i.ID] = i.Deadline
+		}
+	}
+	return deadlines, err
+}
 
 // Follow returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
 // state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
@@ -110,16 +146,14 @@ func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, b
 		if i.ID != event.Interrupt || i.Source == store.Policy {
 			continue
 		}
+		settled := Answered{Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
 		if event.Kind == store.EventWithdrawn {
-			return Answered{
-				Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind, Withdrawn: true, At: event.At,
-			}, i.State == store.Withdrawn, nil // or it was asked again since
+			settled.Withdrawn, settled.At = true, event.At
+			return settled, i.State == store.Withdrawn, nil // or it was asked again since
 		}
-		answer, err := e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
-		return Answered{
-			Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind,
-			Expired: i.Verdict == store.Expired, Unreadable: err != nil, Answer: answer, By: i.By, At: i.At,
-		}, true, nil
+		settled.Answer, err = e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
+		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.Expired, err != nil, i.By, i.At
+		return settled, true, nil
 	}
 	return Answered{}, false, nil
 }

@@ -44,10 +44,14 @@ func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *
 	}
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if err := e.store.Release(lasting, work.Lease, store.Release{}); err != nil && !errors.Is(err, store.ErrFenced) {
-		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", work.Run.ID)
-	}
+	e.release(lasting, work.Lease, store.Release{})
 	return nil
+}
+
+func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Release) {
+	if err := e.store.Release(ctx, lease, how); err != nil && !errors.Is(err, store.ErrFenced) {
+		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", lease.Run)
+	}
 }
 
 // begins calls work in the background and returns true, unless the executor was stopped.
@@ -227,8 +231,7 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 // rest is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
 func (e *Executor) rest(ctx context.Context, work *store.Work, c *filing, result provider.Result, rest store.Rest) (fermata.Outcome, error) {
 	run := work.Run
-	c.now, c.Beside, c.stands = time.Time{}, store.Beside{}, store.Beside{}
-	c.requests, c.questions, c.counters, c.bills = nil, nil, nil, nil // what was read for the last try
+	c = &filing{run: run, dossier: c.dossier, maybeAsked: c.maybeAsked} // nothing that was read or filed for the last try counts
 	outcome, err := e.came(ctx, c, result.Rest, &rest)
 	if err != nil {
 		return nil, err
@@ -321,7 +324,5 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 	case hasTime:
 		release.Delay = later.After
 	}
-	if err := e.store.Release(ctx, work.Lease, release); err != nil && !errors.Is(err, store.ErrFenced) {
-		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", work.Run.ID)
-	}
+	e.release(ctx, work.Lease, release)
 }

@@ -21,7 +21,8 @@ func (e *Executor) Turn(name string) (Pass, error) {
 			if _, err := e.turn(c); err != nil {
 				return Pass{}, err
 			}
-			_, pass, err := e.chorePaper(e.life, name)
+			var pass Pass
+			_, err := e.readFacts(e.life, "", chorePaper, name, &pass)
 			return pass, err
 		}
 	}
@@ -30,7 +31,8 @@ func (e *Executor) Turn(name string) (Pass, error) {
 
 // Hurry makes a chore due.
 func (e *Executor) Hurry(name string) error {
-	paper, _, err := e.chorePaper(e.life, name)
+	var pass Pass
+	paper, err := e.readFacts(e.life, "", chorePaper, name, &pass)
 	if err != nil || paper.Revision == 0 { // then it is due anyway
 		return err
 	}
@@ -38,7 +40,7 @@ func (e *Executor) Hurry(name string) error {
 	if err != nil {
 		return err
 	}
-	return e.store.Amend(e.life, "", store.Beside{Papers: []store.PaperChange{{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Facts: paper.Facts, Next: now}}})
+	return e.note(e.life, &paper, pass, now)
 }
 
 // AtHand reports whether the dossier of a run is in memory, for tests.

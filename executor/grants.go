@@ -96,9 +96,7 @@ func (e *Executor) remember(ctx context.Context, account, request string, r Reme
 		return Grant{}, err
 	}
 	line := audit.GrantMade{Grant: g.ID, Scope: c.digest(string(scope)), Until: audit.At(g.NotAfter), Uses: int64(g.MaxUses)}
-	place := c.place()
-	place.Interrupt, place.Request = question.ID, question.ID
-	if err := c.line(personOf(from), place, line); err != nil {
+	if err := c.line(personOf(from), c.placeOf(question.ID), line); err != nil {
 		return Grant{}, err
 	}
 	if err := e.keepGrant(c, &g); err != nil {
@@ -200,10 +198,7 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 
 func (e *Executor) readGrant(paper store.Paper) (Grant, error) {
 	g := Grant{revision: paper.Revision}
-	data, err := e.openPaper(paper)
-	if err == nil {
-		err = json.Unmarshal(data, &g)
-	}
+	err := e.readBody(paper, &g)
 	return g, err
 }
 

@@ -158,9 +158,7 @@ func (e *Executor) endUnread(ctx context.Context, run store.Run) error {
 		if i.State != store.Pending {
 			continue
 		}
-		place := c.place()
-		place.Interrupt, place.Request = i.ID, i.ID
-		if err := c.line(theSystem, place, audit.Withdrawn{Why: string(store.Cancelled)}); err != nil {
+		if err := c.line(theSystem, c.placeOf(i.ID), audit.Withdrawn{Why: string(store.Cancelled)}); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,8 @@
 package executor
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -73,38 +69,4 @@ func (l *live) reporter(run store.Run) func(provider.Progress) {
 			}
 		}
 	}
-}
-
-// Events returns the events of a run after a number. It returns [ErrUnknownRun] if the run is not there, perhaps because it was erased meanwhile.
-func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
-	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
-	events, err := e.store.Events(ctx, account, run, max(0, after-1), 0)
-	if err == nil && len(events) == 0 && after > 1 { // or the run has no event of that number
-		events, err = e.store.Events(ctx, account, run, 0, 1)
-	}
-	if err == nil && len(events) == 0 {
-		err = fmt.Errorf("%w: %q", ErrUnknownRun, run)
-	}
-	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Number <= after }), err
-}
-
-// Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
-// stop has to be called.
-func (e *Executor) Changes(account, run string) (changed <-chan struct{}, stop func()) {
-	return e.changes.subscribe(e, store.Key{Account: account, Run: run})
-}
-
-// Done is closed when the executor has stopped.
-func (e *Executor) Done() <-chan struct{} { return e.life.Done() }
-
-// Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
-func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
-	asked, err := e.store.Interrupts(ctx, account, run)
-	deadlines := make(map[string]time.Time)
-	for _, i := range asked {
-		if !i.Deadline.IsZero() {
-			deadlines[i.ID] = i.Deadline
-		}
-	}
-	return deadlines, err
 }

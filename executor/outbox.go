@@ -52,7 +52,7 @@ func (e *Executor) send(paper store.Paper) error {
 	tries := tried(paper) + 1
 	now, err := e.store.Now(e.life)
 	if err == nil {
-		err = e.note(&paper, delivery{Tries: tries}, now.Add(tellLease))
+		err = e.note(e.life, &paper, delivery{Tries: tries}, now.Add(tellLease))
 	}
 	if errors.Is(err, store.ErrStale) {
 		return nil // another process has it
@@ -60,19 +60,15 @@ func (e *Executor) send(paper store.Paper) error {
 	if err != nil {
 		return err
 	}
-	body, err := e.openPaper(paper)
 	var notice desk.Notice
-	if err == nil {
-		err = json.Unmarshal(body, &notice)
-	}
-	if err != nil {
-		return errors.Join(err, e.note(&paper, delivery{tries, failedToTell}, now.Add(tellMost)))
+	if err := e.readBody(paper, &notice); err != nil {
+		return errors.Join(err, e.note(e.life, &paper, delivery{tries, failedToTell}, now.Add(tellMost)))
 	}
 	if request, err := e.requestOf(e.life, paper.Account, notice.Request); err == nil && invites(notice) && (request == nil || request.State != desk.Open) {
 		if tries > 1 { // a process that died may have sent it
 			return e.told(&paper, notice, delivery{tries, moot})
 		}
-		return e.note(&paper, delivery{tries, moot}, time.Time{})
+		return e.note(e.life, &paper, delivery{tries, moot}, time.Time{})
 	}
 	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
 	defer cancel()
@@ -80,7 +76,7 @@ func (e *Executor) send(paper store.Paper) error {
 	e.stats.delivered(err)
 	if err != nil {
 		pause := min(time.Second<<min(tries-1, 20), tellMost)
-		return errors.Join(err, e.note(&paper, delivery{tries, failedToTell}, now.Add(pause)))
+		return errors.Join(err, e.note(e.life, &paper, delivery{tries, failedToTell}, now.Add(pause)))
 	}
 	return e.told(&paper, notice, delivery{tries, told})
 }
@@ -118,24 +114,6 @@ func tried(paper store.Paper) int {
 		return 0
 	}
 	return facts.Tries
-}
-
-// note writes what became of a notice and when it is due again; never, if next is zero.
-func (e *Executor) note(paper *store.Paper, became delivery, next time.Time) error {
-	change, err := noted(*paper, became, next)
-	if err != nil {
-		return err
-	}
-	if err := e.store.Amend(e.life, paper.Account, store.Beside{Papers: []store.PaperChange{change}}); err != nil {
-		return err
-	}
-	paper.Revision++
-	return nil
-}
-
-func noted(paper store.Paper, became delivery, next time.Time) (store.PaperChange, error) {
-	facts, err := json.Marshal(became)
-	return store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: facts, Next: next}, err
 }
 
 // told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there.

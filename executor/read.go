@@ -95,49 +95,15 @@ func (e *Executor) Pending(ctx context.Context, account string, limit int) (int,
 	return e.store.Pending(ctx, account, limit)
 }
 
-// papers goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
-func (e *Executor) papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) iter.Seq2[store.Paper, error] {
-	return func(yield func(store.Paper, error) bool) {
-		for {
-			page, err := e.store.Papers(ctx, account, kind, filter)
-			if err != nil {
-				yield(store.Paper{}, err)
-				return
-			}
-			for _, paper := range page {
-				if !yield(paper, nil) {
-					return
-				}
-				filter.After = paper.ID
-			}
-			if len(page) < filter.Limit {
-				return
-			}
-		}
-	}
-}
-
 // runs goes through the runs of an account that match a filter, the newest first, without what is sealed in them.
 func (e *Executor) runs(ctx context.Context, account string, filter store.Filter) iter.Seq2[store.Run, error] {
-	return func(yield func(store.Run, error) bool) {
-		filter.Limit = runsAtOnce
-		for {
-			page, err := e.store.List(ctx, account, filter)
-			if err != nil {
-				yield(store.Run{}, err)
-				return
-			}
-			for _, run := range page {
-				if !yield(run, nil) {
-					return
-				}
-				filter.Before = store.RunPlace{Created: run.Created, ID: run.ID}
-			}
-			if len(page) < filter.Limit {
-				return
-			}
+	filter.Limit = runsAtOnce
+	return paged(filter.Limit, func(last *store.Run) ([]store.Run, error) {
+		if last != nil {
+			filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
 		}
-	}
+		return e.store.List(ctx, account, filter)
+	})
 }
 
 func (e *Executor) openQuestion(a store.Asked) (q QuestionView, err error) {

@@ -195,12 +195,16 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 			State: audit.EffectState(line.State), Begun: line.Started, Ended: line.Ended,
 		})
 	}
+	p := r.providers[history.Run.Provider]
+	elsewhere := p != nil && !p.Capabilities().Effects
 	for _, i := range history.Interrupts {
 		if i.Source == store.Policy {
 			continue // nobody was asked
 		}
 		over := i.State == store.Withdrawn || !history.Run.Status.Alive()
-		lines.interrupts = append(lines.interrupts, audit.InterruptLine{Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over})
+		lines.interrupts = append(lines.interrupts, audit.InterruptLine{
+			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over, Elsewhere: elsewhere,
+		})
 	}
 	return lines, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -206,4 +208,25 @@ func posting(t *testing.T, option fermata.EffectOption, inside func()) provider.
 		}, option)
 		return o, err
 	})
+}
+
+// What an agent elsewhere asks a yes for, it does by itself, and no ledger of ours has a line of it. Each such yes was a finding from the next minute on, for as long as its run is kept.
+func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
+	var ahead atomic.Int64
+	s := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	p, err := external.New(external.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executorOf(t, s, p, nil)
+	waits(t, began(t, e, "x", "external:request", `{"kind":"approval","data":{"action":"refund","args":{"cents":5}}}`))
+	view, err := e.Look(t.Context(), "acme", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := view.Interrupts[0]
+	yes := map[string]executor.Answer{q.ID: {Value: json.RawMessage(`{"verb":"approve"}`), Shown: q.Shown}}
+	completed(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "x", ResumeID: "1", Actor: "ann", Targets: yes}))
+	ahead.Store(int64(time.Hour))
+	agree(t, e)
 }

@@ -51,6 +51,13 @@ func (c *filing) place() audit.Place {
 	return audit.Place{Run: c.run.ID, StateKey: c.run.StateKey, Graph: c.run.Provider + ":" + c.run.Graph}
 }
 
+// placeOf is the place of a question of the run, and of its request, which has the same id.
+func (c *filing) placeOf(question string) audit.Place {
+	place := c.place()
+	place.Interrupt, place.Request = question, question
+	return place
+}
+
 var (
 	theSystem = audit.Actor{Principal: "system:executor", Kind: audit.System}
 	clockLine = audit.Actor{Principal: "system:clock", Kind: audit.Clock}
@@ -95,8 +102,8 @@ func personOf(from desk.From) audit.Actor {
 
 // record adds the audit lines of a change.
 func (c *filing) record(change desk.Change) error {
-	place := c.place()
-	place.Interrupt, place.Request, place.Revision = change.Request.ID, change.Request.ID, change.Request.Rev
+	place := c.placeOf(change.Request.ID)
+	place.Revision = change.Request.Rev
 	begins := len(change.Facts) > 0 && change.Facts[0].What == desk.WasAsked
 	for n, event := range change.Facts {
 		body := c.body(change, event)

@@ -74,10 +74,8 @@ func (e *Executor) noteAct(ctx context.Context, asked store.Asked, name desk.Nam
 }
 
 func (e *Executor) writeRefused(ctx context.Context, asked store.Asked, name desk.Name, from desk.From, why audit.Refusal) error {
-	c := &filing{run: store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}}
-	place := c.place()
-	place.Interrupt, place.Request = asked.ID, asked.ID
-	if err := c.line(personOf(from), place, refusedAct(name, why)); err != nil {
+	c := &filing{run: whoAsked(asked)}
+	if err := c.line(personOf(from), c.placeOf(asked.ID), refusedAct(name, why)); err != nil {
 		return err
 	}
 	return e.store.Amend(ctx, asked.Account, c.Beside)

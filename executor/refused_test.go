@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // refusals are the refusals in the log, as "who what why".
@@ -124,6 +125,31 @@ func TestRefused_AWordThatIsTooLateSaysWhatItWas(t *testing.T) {
 			t.Errorf("the log has the refusals %q", got)
 		}
 	})
+}
+
+// The line of a refusal could not be written, because the database was busy for too long, and the one who was refused was told so all the same: nobody repeats
+// a word after that, and the log never had it.
+func TestRefused_NobodyIsToldBeforeItIsInTheLog(t *testing.T) {
+	for nth := range 3 {
+		s := &hiccup{Store: memory.NewRuns(nil), what: "Amend"}
+		e := office(t, s, new(dropper), nil)
+		id := startAs(t, e, "req").Interrupts[0].ID
+		if err := e.Cancel(t.Context(), "acme", "drop-1", by("req")); err != nil {
+			t.Fatal(err)
+		}
+		late := word("bob", "drop-1", "late", id, yes)
+		late.Via = "test"
+		s.left = nth + 1
+		for range 2 {
+			_, err := e.Run(t.Context(), late)
+			if _, told := errors.AsType[*executor.RefusedError](err); told && len(refusals(t, s)) == 0 {
+				t.Errorf("write %d fails: he is told, and there is no line", nth+1)
+			}
+		}
+		if got := refusals(t, s); !slices.Equal(got, []string{"bob approve superseded"}) {
+			t.Errorf("write %d fails: the log has the refusals %q", nth+1, got)
+		}
+	}
 }
 
 const fixedTable = `

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -45,11 +44,7 @@ func (e *Executor) rulings(ctx context.Context, account string, from time.Time) 
 }
 
 func (e *Executor) readRuling(paper store.Paper) (r replay.Ruled, err error) {
-	data, err := e.openPaper(paper)
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err != nil {
+	if err = e.readBody(paper, &r); err != nil {
 		err = fmt.Errorf("executor: ruling %s: %w", paper.ID, err)
 	}
 	return r, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -139,6 +140,18 @@ func (e *Executor) create(ctx context.Context, request Request, begin *store.New
 	return lease, known, err
 }
 
+// beginning is what is written in the transaction that creates a run.
+func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
+	known, paper, err := e.newDossier(ctx, begin.Account, begin.ID, request.Actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &filing{run: begun(begin, store.Lease{}), dossier: known}
+	c.Papers = append(c.Papers, paper)
+	err = c.line(onBehalfOf(request.from()), c.place(), audit.RunStarted{Provider: begin.Provider, Generation: begin.After + 1, Input: c.digest(string(request.Input))})
+	return c, &known, err
+}
+
 // prepare makes the state key of a start free. It returns the id of the run if the same start was made before, and ErrInUse if the key belongs to
 // another run that must not be ended.
 func (e *Executor) prepare(ctx context.Context, request Request, begin *store.NewRun) (same string, err error) {
@@ -199,7 +212,7 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return nil, err
 	case receipt.Result != store.Accepted:
 		err := e.refused(ctx, run, receipt)
-		return nil, errors.Join(err, e.logRefusal(ctx, run, request, err))
+		return nil, cmp.Or(e.logRefusal(ctx, run, request, err), err) // who is told does not come again
 	}
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
 }

@@ -52,13 +52,7 @@ type keptAnswer struct {
 }
 
 func (e *Executor) keptAnswer(ctx context.Context, d store.Decision) (kept keptAnswer, err error) {
-	paper, err := e.store.Paper(ctx, d.Account, resumePaper, resumeName(d))
-	if errors.Is(err, store.ErrNotFound) {
-		return keptAnswer{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(paper.Facts, &kept.resumeFacts)
-	}
+	paper, err := e.readFacts(ctx, d.Account, resumePaper, resumeName(d), &kept.resumeFacts)
 	kept.run, kept.revision = paper.Run, paper.Revision
 	return kept, err
 }
@@ -90,7 +84,7 @@ func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before ke
 		return err
 	}
 	mark := resumeFacts{Body: d.Body, Store: true}.change(d, 0)
-	return e.store.Amend(ctx, d.Account, store.Beside{Papers: []store.PaperChange{mark}})
+	return e.amend(ctx, d.Account, mark)
 }
 
 // refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
@@ -147,16 +141,14 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 	})
 }
 
-// resumeOf is a decision without answers: what is needed to find its paper.
+// resumeOf is a decision without answers.
 func resumeOf(run store.Run, request Request) store.Decision {
-	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, ResumeID: request.ResumeID, Body: bodyDigest(request)}
+	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, Via: request.Via, ResumeID: request.ResumeID, Body: bodyDigest(request)}
 }
 
 // refusing begins the filing of a refusal, with its audit line.
 func refusing(run store.Run, request Request, refused *RefusedError) (*filing, error) {
 	c := &filing{run: run}
-	place := c.place()
-	place.Interrupt, place.Request = refused.Interrupt, refused.Interrupt
 	actor := personOf(desk.From{Actor: desk.Person(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
-	return c, c.line(actor, place, audit.Refused{Verb: wouldSay(request, refused), Why: refused.why(), ResumeID: request.ResumeID})
+	return c, c.line(actor, c.placeOf(refused.Interrupt), audit.Refused{Verb: wouldSay(request, refused), Why: refused.why(), ResumeID: request.ResumeID})
 }

@@ -123,8 +123,8 @@ func askedKey(run store.Run, interrupt string) string {
 }
 
 // describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
-func (e *Executor) describe(in *policy.Input, run store.Run, d dossier, now time.Time) {
-	in.Account, in.Environment, in.Graph, in.Requester, in.At = run.Account, e.config.Desk.Environment, run.Graph, d.Requester, now
+func (e *Executor) describe(in *policy.Input, c *filing) {
+	in.Account, in.Environment, in.Graph, in.Requester, in.At = c.run.Account, e.config.Desk.Environment, c.run.Graph, c.dossier.Requester, c.now
 	in.Untold = policy.Untellable
 	if e.config.Desk.Zone != nil {
 		in.Zone = e.config.Desk.Zone.String()
@@ -142,21 +142,28 @@ type judgement struct {
 
 // judge asks the rules about an action of a run.
 func (e *Executor) judge(ctx context.Context, c *filing, address fermata.Address, action string, args json.RawMessage) (*judgement, error) {
+	return e.judgeInput(ctx, c, policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args}))
+}
+
+// judgeInput asks the rules about an action as it is described to them.
+func (e *Executor) judgeInput(ctx context.Context, c *filing, in policy.Input) (*judgement, error) {
 	set := e.Rules()
 	if set == nil {
 		return nil, ErrNoRules
 	}
-	j := &judgement{set: set, in: policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args})}
-	e.describe(&j.in, c.run, c.dossier, c.now)
+	j := &judgement{set: set, in: in}
+	e.describe(&j.in, c)
 	demands := set.Demands(j.in)
 	if err := e.count(ctx, c, demands); err != nil {
 		return nil, err
 	}
 	j.in.History = c.numbers(demands)
 	var err error
-	j.said, err = set.Decide(j.in)
+	if j.said, err = set.Decide(j.in); err != nil {
+		return nil, err
+	}
 	j.Decision, j.rated = j.said, set.Rated(j.in)
-	return j, err
+	return j, nil
 }
 
 // demand fills in what the rules require for an action, and returns the routes that they name.
@@ -207,26 +214,6 @@ func (e *Executor) denyAsking(ctx context.Context, c *filing, j *judgement, ask 
 type deniedError struct{ reason string }
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
-
-// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
-func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, error) {
-	if c.requests != nil {
-		return c.requests, nil
-	}
-	docs := []desk.Request{}
-	for paper, err := range e.papers(ctx, c.run.Account, store.RequestPaper, store.PaperFilter{Run: c.run.ID, Limit: papersAtOnce}) {
-		if err != nil {
-			return nil, err
-		}
-		known, err := e.readRequest(paper)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, known.Request)
-	}
-	c.requests = docs
-	return docs, nil
-}
 
 // requirement translates a requirement from package policy to package desk.
 func requirement(need policy.Requirement) desk.Requirement {

@@ -166,11 +166,8 @@ func (e *Executor) Policy(ctx context.Context, account, digest string) (PolicyTe
 	if err != nil {
 		return PolicyText{}, err
 	}
-	data, err := e.openPaper(paper)
 	var kept keptText
-	if err == nil {
-		err = json.Unmarshal(data, &kept)
-	}
+	err = e.readBody(paper, &kept)
 	return PolicyText{Digest: digest, Version: kept.Version, Text: kept.Text, Since: paper.Created}, err
 }
 

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -170,4 +171,35 @@ rules:
 			t.Errorf("round %d: all was read %d times for %d answers", round, s.read.Load(), len(request.Targets))
 		}
 	}
+}
+
+// For each of the answers in one call the whole state of the run was read again. Fifteen hundred of them took minutes. What is counted is memory, because
+// time depends on what else the machine does.
+func TestSlow_FourTimesAsManyAnswersInOneCallCostFourTimesAsMuch(t *testing.T) {
+	few, many := costOfAnswers(t, 50), costOfAnswers(t, 200)
+	if many > 6*few {
+		t.Errorf("50 answers took %d bytes, 200 took %d", few, many)
+	}
+}
+
+// costOfAnswers is how much memory it takes to answer all questions of a run in one call.
+func costOfAnswers(t *testing.T, questions int) uint64 {
+	t.Helper()
+	g := graph.New[note]("many")
+	graph.Each(g, "all", func(note) []int { return make([]int, questions) }, func(ctx context.Context, _ int) (int, error) {
+		_, err := fermata.Approve(ctx, fermata.Action[string]{Name: "commit"})
+		return 0, err
+	}, func(n note, _ []int) note { return n })
+	g.Edge(graph.Start, "all")
+	g.Edge("all", graph.End)
+	e := executorOf(t, memory.NewRuns(nil), providing(t, g), nil)
+	request := executor.Request{Account: "acme", StateKey: "a", ResumeID: "1", Actor: "ann", Targets: make(map[string]executor.Answer)}
+	for _, i := range waits(t, began(t, e, "a", "inproc:many", `{}`)).Interrupts {
+		request.Targets[i.ID] = executor.Answer{Value: []byte(yes)}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	completed(t, mustRun(t, e, request))
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

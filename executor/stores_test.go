@@ -41,7 +41,13 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func() store.Store))
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		database := pgtest.New(t)
+		database := pgtest.Prepared(t, func(empty string) error {
+			s, err := postgres.Open(t.Context(), empty, postgres.Config{})
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		})
 		test(t, func() store.Store {
 			s, err := postgres.Open(t.Context(), database, postgres.Config{})
 			if err != nil {

@@ -1,13 +1,11 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/store"
@@ -48,76 +46,16 @@ type Supposed struct {
 
 // Suppose says what the rules would decide on an action, and why. It changes nothing.
 func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, error) {
-	set := e.Rules()
-	if set == nil {
-		return policy.Decision{}, ErrNoRules
-	}
-	now, err := e.store.Now(ctx)
-	if err != nil {
+	c := &filing{run: store.Run{Account: s.Account, Graph: s.Graph}, dossier: dossier{Requester: s.Requester}}
+	if err := e.tellTime(ctx, c); err != nil {
 		return policy.Decision{}, err
 	}
-	in := policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent}
-	e.describe(&in, store.Run{Account: s.Account, Graph: s.Graph}, dossier{Requester: s.Requester}, now)
-	demands := set.Demands(in)
-	c := &filing{run: store.Run{Account: s.Account}, now: now}
-	if err := e.count(ctx, c, demands); err != nil {
-		return policy.Decision{}, err
-	}
-	in.History = c.numbers(demands)
-	decision, err := set.Decide(in)
+	j, err := e.judgeInput(ctx, c, policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent})
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return decision, err
-}
-
-// AuditLines returns lines of an account's audit log, exactly as they are stored.
-func (e *Executor) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
-	return e.store.AuditLines(ctx, account, after, limit)
-}
-
-// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
-func (e *Executor) Escape(ctx context.Context, account, id string, act desk.Escape) error {
-	return whileStale(ctx, func() error { return e.escape(ctx, account, id, act) })
-}
-
-// escape is one try. It returns ErrStale if the request was changed meanwhile.
-func (e *Executor) escape(ctx context.Context, account, id string, act desk.Escape) error {
-	asked, known, err := e.asked(ctx, account, id)
 	if err != nil {
-		return err
+		return policy.Decision{}, err
 	}
-	if done, err := desk.Repeated(known.Request, act); done || err != nil {
-		return err
-	}
-	if run, err := e.find(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.Pending {
-		return cmp.Or(err, fmt.Errorf("%w: %q", ErrOver, asked.StateKey))
-	}
-	c, err := e.filingFor(ctx, asked)
-	if err != nil {
-		return err
-	}
-	env, err := e.envFor(ctx, c, known)
-	if err != nil {
-		return err
-	}
-	change, err := desk.Apply(known.Request, act, env)
-	if err != nil {
-		return e.noteAct(ctx, asked, desk.NameEscape, act.From, err)
-	}
-	err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
-	if err == nil {
-		err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
-	}
-	if err == nil {
-		err = c.line(personOf(act.From), c.place(), audit.RunEnded{Status: string(store.Cancelled)})
-	}
-	if err != nil {
-		return err
-	}
-	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, c.Beside)
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
-	}
-	return err
+	return j.Decision, nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/policy/replay"
 	"github.com/fermata-go/fermata/store"
@@ -26,18 +25,6 @@ func (e *countedError) Error() string { return errCounted.Error() }
 
 // Is reports whether target is errCounted.
 func (e *countedError) Is(target error) bool { return target == errCounted }
-
-// beginning is what is written in the transaction that creates a run.
-func (e *Executor) beginning(ctx context.Context, request Request, begin store.NewRun) (*filing, *dossier, error) {
-	known, paper, err := e.newDossier(ctx, begin.Account, begin.ID, request.Actor)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &filing{run: begun(begin, store.Lease{}), dossier: known}
-	c.Papers = append(c.Papers, paper)
-	err = c.line(onBehalfOf(request.from()), c.place(), audit.RunStarted{Provider: begin.Provider, Generation: begin.After + 1, Input: c.digest(string(request.Input))})
-	return c, &known, err
-}
 
 // decide records what somebody answered. If that settles the question it is recorded as the decision; if others have to agree first it is counted as a vote,
 // and decide returns errCounted.
@@ -59,9 +46,7 @@ func (e *Executor) decide(ctx context.Context, l *looked, request Request) (stor
 // weigh is one try. It returns ErrStale if the run or a request was changed meanwhile.
 func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store.Receipt, error) {
 	run := l.Run
-	decision := store.Decision{
-		Account: request.Account, Run: run.ID, ResumeID: request.ResumeID, Actor: request.Actor, Via: request.Via, Body: bodyDigest(request),
-	}
+	decision := resumeOf(run, request)
 	words, bad := e.words(ctx, l, request)
 	if bad == nil {
 		bad = e.ballot(ctx, l, request, words, &decision)

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/provider"
@@ -16,9 +15,8 @@ func (e *Executor) tellWithdrawn(c *filing, interrupt, why string) error {
 	if _, hears := p.(provider.Withdrawer); err != nil || !hears {
 		return nil
 	}
-	facts, err := json.Marshal(backFacts{Request: interrupt, Why: why})
-	c.Papers = append(c.Papers, store.PaperChange{Kind: backPaper, ID: interrupt + "/withdrawn", Run: c.run.ID, Facts: facts, Next: c.now})
-	return err
+	paper := store.PaperChange{Kind: backPaper, ID: interrupt + "/withdrawn", Run: c.run.ID, Next: c.now}
+	return c.fileFacts(paper, backFacts{Request: interrupt, Why: why})
 }
 
 // tellGone delivers that message.

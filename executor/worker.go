@@ -58,7 +58,7 @@ func (e *Executor) seek() {
 
 // callsAtOnce is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
 // workers.
-const callsAtOnce = 128
+const callsAtOnce = 512
 
 // aside executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
 func (e *Executor) aside(work *store.Work) bool {

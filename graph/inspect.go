@@ -62,15 +62,26 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 // CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that [Flow.Resume] would return. It runs
 // and changes nothing.
 func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
+	check, err := fl.CheckAnswers(ctx, run, list...)
+	if err != nil {
+		return nil, err
+	}
+	return check(interruptID, answer)
+}
+
+// CheckAnswers reads a run for checking many answers to it: what it returns does for each what [Flow.CheckAnswer] does, without reading the run again.
+func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option) (func(interruptID string, answer any) (json.RawMessage, error), error) {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return nil, err
 	}
-	checked, err := s.check(fl, map[string]any{interruptID: answer})
-	if err != nil {
-		return nil, err
-	}
-	return checked[0].answer, nil
+	return func(interruptID string, answer any) (json.RawMessage, error) {
+		checked, err := s.check(fl, map[string]any{interruptID: answer})
+		if err != nil {
+			return nil, err
+		}
+		return checked[0].answer, nil
+	}, nil
 }
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.

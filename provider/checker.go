@@ -1,6 +1,9 @@
 package provider
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Checker is a provider that can say beforehand whether this program could go on with a run. It is optional.
 type Checker interface {
@@ -9,3 +12,12 @@ type Checker interface {
 	// else now cannot be known before it runs.
 	Resumable(ctx context.Context, run Run) error
 }
+
+// BatchChecker is a provider that has to read a run before it can check an answer, and reads it once for many. It is optional.
+type BatchChecker interface {
+	// Checks returns what does for each answer to a run what [Provider.Check] does.
+	Checks(ctx context.Context, run Run) (Check, error)
+}
+
+// Check is [Provider.Check] for one run.
+type Check func(interrupt string, answer json.RawMessage) (json.RawMessage, error)

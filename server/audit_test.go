@@ -89,13 +89,35 @@ func TestMetrics_ShowWhatWaits(t *testing.T) {
 	for _, want := range []string{
 		`fermata_waiting{kind="content-review"} 1`, `fermata_waiting{kind="other"} 1`, `fermata_waiting{kind="effect-in-doubt"} 0`,
 		`fermata_waiting_oldest_seconds{kind="effect-in-doubt"} 0`, `fermata_notice_overdue_seconds 0`,
-		`fermata_audit_findings{kind="run_not_approved"} 0`, `fermata_audit_findings{kind="approved_not_run"} 0`, `fermata_audit_findings{kind="digests_differ"} 0`,
+		`fermata_audit_findings{kind="run_not_approved",severity="page"} 0`, `fermata_audit_findings{kind="approved_not_run",severity="warn"} 0`,
+		`fermata_audit_findings{kind="digest_gone",severity="info"} 0`,
 		`fermata_audit_unsound{by="sign"} 0`, `fermata_audit_last_timestamp_seconds{by="check"} 0`,
 		`fermata_expired_total{reason="stale"} 0`, `fermata_notices_failed_total 0`, `fermata_errors_total{where="overview"} 0`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("%s is missing", want)
 		}
+	}
+}
+
+// What the check finds is counted by how soon somebody should look: an approval that came to nothing because its run was cancelled is told, and wakes nobody.
+func TestMetrics_FindingsSayHowSoonToLook(t *testing.T) {
+	kept := memory.NewRuns(nil)
+	s := openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.CheckEvery = kept, time.Hour })
+	lease, err := kept.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "content-review", Owner: "mallory", Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := kept.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.chat("agent@acme", startDemo) // the check goes through accounts that have a log
+	s.e.Start()
+	s.until("it is counted", func() bool {
+		return strings.Contains(s.metrics(), `fermata_audit_findings{kind="run_not_approved",severity="page"} 1`+"\n")
+	})
+	if text := s.metrics(); !strings.Contains(text, `fermata_audit_findings{kind="run_not_approved",severity="info"} 0`+"\n") {
+		t.Errorf("it is counted elsewhere, too: %s", text)
 	}
 }
 

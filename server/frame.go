@@ -229,7 +229,9 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 		return nil, busy("who you are could not be found out")
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
-		s.config.Log.Error("authentication failed", "err", err)
+		if left, ok := s.unknown.Next(); ok {
+			s.config.Log.Error("authentication failed", "err", err, "leftOut", left)
+		}
 		return nil, busy("who you are could not be found out")
 	}
 	return &principal, nil

@@ -10,15 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
-	"golang.org/x/time/rate"
 
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/internal/safely"
 )
 
 // OIDC is an identity provider that speaks OpenID Connect, and what its word counts for here. People sign in with the authorization code
@@ -124,35 +121,6 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }
 
-// idp is an identity provider, as far as we know it.
-type idp struct {
-	OIDC
-	now    func() time.Time
-	keys   *http.Client // for the provider's public keys
-	places *http.Client // for its endpoints
-
-	mu      sync.Mutex
-	found   *issuer
-	looking *search // nil if nobody asks at the moment
-}
-
-// search is a question to the provider where its endpoints are. Those who come meanwhile wait for it, too.
-type search struct {
-	done  chan struct{}
-	found *issuer
-	err   error
-}
-
-// lookPatience is how long a provider may take to say where its endpoints are.
-const lookPatience = 15 * time.Second
-
-// issuer is what a provider says of itself.
-type issuer struct {
-	oauth    oauth2.Config
-	keys     oidc.KeySet
-	userinfo string // "" if it has none
-}
-
 func newIDP(config OIDC, now func() time.Time) *idp {
 	config.Scopes = append([]string{oidc.ScopeOpenID}, config.Scopes...)
 	if len(config.Scopes) == 1 {
@@ -161,111 +129,6 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 	config.GroupsClaim, config.PrincipalClaim = cmp.Or(config.GroupsClaim, "groups"), cmp.Or(config.PrincipalClaim, "sub")
 	config.Client = cmp.Or(config.Client, &http.Client{Timeout: 10 * time.Second})
 	return &idp{OIDC: config, now: now, keys: seldomly(*config.Client), places: seldomly(*config.Client)}
-}
-
-// seldomly makes a client that asks seldom.
-func seldomly(client http.Client) *http.Client {
-	client.Transport = &seldom{next: cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport), limit: rate.NewLimiter(1, 5)}
-	return &client
-}
-
-// seldom does not let tokens, which anybody can make, become a flood of requests to the provider: with unknown keys, or while it is down.
-type seldom struct {
-	next  http.RoundTripper
-	limit *rate.Limiter
-}
-
-// errTooOften is why the provider was not asked. That is the doing of strangers: what else is wrong is said by those who did ask.
-var errTooOften = errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
-
-// RoundTrip sends a request, unless there were too many.
-func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !s.limit.Allow() {
-		return nil, errTooOften
-	}
-	return s.next.RoundTrip(r)
-}
-
-// discover asks the provider for its endpoints, once. Whoever comes while it is down asks again.
-func (p *idp) discover(ctx context.Context) (*issuer, error) {
-	p.mu.Lock()
-	if p.found != nil {
-		defer p.mu.Unlock()
-		return p.found, nil
-	}
-	if p.looking == nil {
-		p.looking = &search{done: make(chan struct{})}
-		go p.look(context.WithoutCancel(ctx), p.looking) // whoever asked first may go: others wait for it
-	}
-	l := p.looking
-	p.mu.Unlock()
-	select {
-	case <-l.done:
-		return l.found, l.err
-	case <-ctx.Done():
-		return nil, down(ctx.Err())
-	}
-}
-
-// look asks the provider, for all who wait.
-func (p *idp) look(ctx context.Context, l *search) {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
-	defer cancel()
-	l.found, l.err = p.ask(ctx)
-	p.mu.Lock()
-	p.found, p.looking = l.found, nil
-	p.mu.Unlock()
-	close(l.done)
-}
-
-// ask asks the provider for its endpoints.
-func (p *idp) ask(ctx context.Context) (found *issuer, err error) {
-	defer safely.Recover(&err) // it is called in the background, where a panic would end the program
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.places), p.Issuer)
-	if err != nil {
-		return nil, down(err)
-	}
-	var says struct {
-		Keys    string   `json:"jwks_uri"`
-		Methods []string `json:"token_endpoint_auth_methods_supported"`
-	}
-	if err := provider.Claims(&says); err != nil {
-		return nil, down(err)
-	}
-	endpoint := provider.Endpoint()
-	endpoints := map[string]string{"authorization_endpoint": endpoint.AuthURL, "token_endpoint": endpoint.TokenURL, "jwks_uri": says.Keys}
-	if provider.UserInfoEndpoint() != "" {
-		endpoints["userinfo_endpoint"] = provider.UserInfoEndpoint()
-	}
-	for what, at := range endpoints {
-		if _, err := safeURL(what, at); err != nil {
-			return nil, down(err)
-		}
-	}
-	endpoint.AuthStyle = authStyle(p.ClientSecret, says.Methods)
-	return &issuer{
-		oauth: oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: endpoint, RedirectURL: p.RedirectURL, Scopes: p.Scopes},
-		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys), userinfo: endpoints["userinfo_endpoint"],
-	}, nil
-}
-
-// asymmetric are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature. All of them count,
-// whatever the provider said that it uses when we asked: its next key may be of another kind.
-var asymmetric = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
-
-// authStyle is how we prove to the provider who we are. It is not tried out: a code is good for one try.
-func authStyle(secret string, methods []string) oauth2.AuthStyle {
-	if secret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
-		return oauth2.AuthStyleInParams
-	}
-	return oauth2.AuthStyleInHeader
-}
-
-// down says that the provider does not answer, or not as it should. Sessions go on.
-func down(err error) error {
-	p := busy("the identity provider does not answer; whoever is signed in stays signed in")
-	p.retryAfter = 5 * time.Second
-	return errors.Join(p, err)
 }
 
 // signInURL is where somebody signs in.
@@ -285,9 +148,9 @@ func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, 
 	if code := query.Get("error"); code != "" {
 		return Principal{}, refusedThere(code)
 	}
-	token, err := at.oauth.Exchange(oidc.ClientContext(ctx, p.Client), query.Get("code"), oauth2.VerifierOption(f.Verifier))
+	token, err := p.exchange(ctx, at, query.Get("code"), f.Verifier)
 	if err != nil {
-		return Principal{}, notExchanged(err)
+		return Principal{}, err
 	}
 	raw, _ := token.Extra("id_token").(string)
 	verified, err := p.verify(ctx, at, raw, p.ClientID)
@@ -308,6 +171,23 @@ func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, 
 		return Principal{}, err
 	}
 	return p.principal(c, ByOIDC)
+}
+
+// exchange gets tokens for a code. A provider that has moved is asked where it is now: the code has not been used.
+func (p *idp) exchange(ctx context.Context, at *issuer, code, verifier string) (*oauth2.Token, error) {
+	get := func(at *issuer) (*oauth2.Token, error) {
+		return at.oauth.Exchange(oidc.ClientContext(ctx, p.Client), code, oauth2.VerifierOption(verifier))
+	}
+	token, err := get(at)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); err != nil && (!ok || refused.ErrorCode != "invalid_grant") {
+		if now := p.anew(ctx, at); now.oauth.Endpoint != at.oauth.Endpoint {
+			token, err = get(now)
+		}
+	}
+	if err != nil {
+		return nil, notExchanged(err)
+	}
+	return token, nil
 }
 
 // refusedThere says what the provider said in place of a code.

@@ -16,7 +16,7 @@ const skew = time.Minute
 
 // verify checks that a JWT is the provider's, made for an audience, and good now.
 func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oidc.IDToken, error) {
-	keys := &watched{KeySet: at.keys}
+	keys := &watched{KeySet: at.keys, anew: func() oidc.KeySet { return p.anew(ctx, at).keys }}
 	now := p.now()
 	verifier := oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
 		ClientID: audience, SupportedSigningAlgs: asymmetric, Now: func() time.Time { return now.Add(-skew) },
@@ -53,12 +53,18 @@ func notVerified(err error) error {
 // watched notices whether keys could not be had. To the verifier that is the same as a bad signature; to us it is not.
 type watched struct {
 	oidc.KeySet
+	anew func() oidc.KeySet // the keys may be elsewhere since
 	down error
 }
 
 // VerifySignature asks the key set.
 func (w *watched) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := w.KeySet.VerifySignature(ctx, jwt)
+	if err != nil {
+		if now := w.anew(); now != w.KeySet {
+			payload, err = now.VerifySignature(ctx, jwt)
+		}
+	}
 	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
 		w.down = err
 	}

@@ -33,7 +33,7 @@ var (
 	waitsDesc    = desc("fermata_waiting", "Open questions of all accounts, by kind; 100000 at most. Kinds that this program does not know are other.", "kind")
 	oldestDesc   = desc("fermata_waiting_oldest_seconds", "How long the oldest open question has waited, by kind; 0 if there is none.", "kind")
 	dueDesc      = desc("fermata_notice_overdue_seconds", "For how long the notice is due that has waited longest for a process to tell it; 0 if there is none.")
-	findingsDesc = desc("fermata_audit_findings", "Places where audit logs, runs and effects do not agree, by code, as the last check found them.", "kind")
+	findingsDesc = desc("fermata_audit_findings", "Places where audit logs, runs and effects do not agree, by code and by how soon somebody should look (page, warn, info), as the last check found them.", "kind", "severity")
 	unsoundDesc  = desc("fermata_audit_unsound", "Accounts whose audit log is not whole, or not what was signed before, by who found it: sign or check.", "by")
 	failedDesc   = desc("fermata_audit_failed", "Accounts whose audit log could not be looked at the last time, by what was to be done: sign or check.", "by")
 	passDesc     = desc("fermata_audit_last_timestamp_seconds", "When all accounts were signed or checked last; 0 if never.", "by")
@@ -67,8 +67,10 @@ func (o *overview) Collect(to chan<- prometheus.Metric) {
 		overdue = max(0, seen.Now.Sub(seen.Due))
 	}
 	gauge(dueDesc, overdue.Seconds())
-	for _, code := range audit.FindingCodes {
-		gauge(findingsDesc, float64(seen.Checked.Findings[code]), string(code))
+	for _, severity := range audit.Severities {
+		for _, code := range audit.FindingCodes {
+			gauge(findingsDesc, float64(seen.Checked.Findings[severity][code]), string(code), string(severity))
+		}
 	}
 	for by, pass := range map[string]executor.Pass{"sign": seen.Signed, "check": seen.Checked} {
 		gauge(unsoundDesc, float64(pass.Unsound), by)

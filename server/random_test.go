@@ -231,6 +231,9 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 			}
 			m := &maker{r, s.api, known, canary + "-" + account}
 			op := all[r.IntN(len(all))]
+			if op.OperationID == "audit-findings" && r.IntN(10) > 0 {
+				op = all[r.IntN(len(all))] // it takes no arguments, and reads the whole log, which grows with every request here
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			request := m.request(ctx, op, string(server.Roles[r.IntN(len(server.Roles))])+"@"+account)
 			got := &listener{httptest.NewRecorder(), cancel}

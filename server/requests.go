@@ -32,7 +32,7 @@ type requestsInput struct {
 	State  string `query:"state" enum:"pending,decided,withdrawn,all" default:"pending"`
 	Kind   string `query:"kind" maxLength:"512"`
 	Cursor string `query:"cursor" maxLength:"4096" doc:"Where the page before ended."`
-	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`
+	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"How many at most; 100 if not said. A page has fewer if they are large."`
 }
 
 type requestInput struct {
@@ -77,14 +77,14 @@ func (s *Server) registerRequests() {
 }
 
 func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutput[api.Request], error) {
-	filter := store.AskedFilter{Kind: in.Kind, Limit: pageSize(in.Limit) + 1}
+	filter := store.AskedFilter{Kind: in.Kind}
 	if in.State != "all" {
 		filter.State = store.InterruptState(in.State)
 	}
 	if err := readCursor(in.Cursor, &filter.After); err != nil {
 		return nil, err
 	}
-	list, err := s.config.Executor.Questions(ctx, who(ctx).Account, filter)
+	list, size, err := s.questions(ctx, who(ctx).Account, filter, pageSize(in.Limit))
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -95,7 +95,7 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 		}
 		return r
 	}
-	return paged(list, pageSize(in.Limit), brief, func(q executor.QuestionView) any { return store.AskedPlace{Created: q.Created, ID: q.ID} })
+	return paged(list, size, brief, func(q executor.QuestionView) any { return askedPlace(q) })
 }
 
 func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutput, error) {
@@ -141,7 +141,7 @@ func (s *Server) ask(ctx context.Context, in *askInput) (*outcomeOutput, error) 
 }
 
 func (s *Server) answers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {
-	list, next, err := s.config.Executor.Answers(ctx, who(ctx).Account, in.Cursor, in.Limit)
+	list, next, err := s.answered(ctx, who(ctx).Account, in.Cursor, in.Limit)
 	if errors.Is(err, store.ErrKey) {
 		return nil, problem("bad_request", "the cursor is none of ours")
 	}

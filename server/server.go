@@ -28,6 +28,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/sparse"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -63,6 +64,8 @@ type Server struct {
 	// comparing are the turns of accounts whose books are compared, replaying of those whose past is judged by other rules.
 	comparing, replaying turns
 	unready              sometimes // in the log
+	// Lines that strangers can cause: sign-ins that are refused, those that fail, and callers of whom nobody can say who they are.
+	refusing, failing, unknown sparse.Lines
 }
 
 // New makes a server.

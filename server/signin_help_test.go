@@ -201,7 +201,7 @@ func (b *browser) get(path string, headers ...string) answer {
 func (b *browser) toCallback(back string) string {
 	b.Helper()
 	begun := b.get("/signin?return=" + url.QueryEscape(back))
-	if begun.status != 303 || !strings.HasPrefix(begun.header.Get("Location"), b.idp.URL+"/authorize?") {
+	if begun.status != 303 || !strings.HasPrefix(begun.header.Get("Location"), b.idp.URL+"/") || !strings.Contains(begun.header.Get("Location"), "/authorize?") {
 		b.Fatalf("a sign-in begins with %d %s", begun.status, begun.body)
 	}
 	there := b.get(begun.header.Get("Location"))

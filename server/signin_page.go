@@ -86,11 +86,7 @@ func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error)
 	default:
 		p = busy("signing in is not possible at the moment")
 	}
-	if p.Status >= http.StatusInternalServerError {
-		s.config.Log.Error("a sign-in could not be finished", "err", err)
-	} else {
-		s.config.Log.Info("a sign-in was refused", "why", p.Detail)
-	}
+	s.noteSignIn(p, err)
 	s.metrics.refused(p.Code)
 	if !wantsPage(r) {
 		writeProblem(w, p)
@@ -104,6 +100,22 @@ func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error)
 		t.Links = []link{{"Start again", "/signin"}}
 	}
 	s.page(w, t)
+}
+
+// noteSignIn has it in the log why somebody was not let in. Anybody can have it said as often as they like, so it is not said each time.
+func (s *Server) noteSignIn(p *Problem, err error) {
+	if p.Status < http.StatusInternalServerError {
+		if left, ok := s.refusing.Next(); ok {
+			s.config.Log.Info("a sign-in was refused", "why", p.Detail, "leftOut", left)
+		}
+		return
+	}
+	if errors.Is(err, errTooOften) {
+		return
+	}
+	if left, ok := s.failing.Next(); ok {
+		s.config.Log.Error("a sign-in could not be finished", "err", err, "leftOut", left)
+	}
 }
 
 func sentence(text string) string {

@@ -36,7 +36,7 @@ type Config struct {
 // Listen is where the server is reached.
 type Listen struct {
 	Addr string `key:"addr" help:"HOST:PORT. Only this machine reaches 127.0.0.1; :8080 is for everybody; port 0 takes a free one."`
-	TLS  TLS    `key:"tls" help:"With both files the server speaks HTTPS. Without, put something in front of it that does."`
+	TLS  TLS    `key:"tls" help:"With both files the server speaks HTTPS; they are read again when they change. Without, put something in front of it that does."`
 
 	ReadHeaderTimeout time.Duration `key:"readHeaderTimeout" min:"1ms" help:"How long a caller may take for the headers of a request."`
 	ReadTimeout       time.Duration `key:"readTimeout" min:"1ms" help:"How long a caller may take for a whole request."`

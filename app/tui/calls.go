@@ -97,9 +97,26 @@ func newCalls(ctx context.Context, config Config) calls {
 	}
 }
 
+// First asks for as many requests as a query says. A page of the server has fewer if they are large: whoever looked at one page only would not see what is
+// behind a few of them.
+func First(ctx context.Context, server Server, query client.Query) (all api.Page[api.Request], err error) {
+	for left := query.Limit; ; {
+		page, err := server.Requests(ctx, query)
+		if err != nil {
+			return all, err
+		}
+		all.Items, all.Next = append(all.Items, page.Items...), page.Next
+		left -= len(page.Items)
+		if page.Next == "" || left <= 0 || len(page.Items) == 0 {
+			return all, nil
+		}
+		query.Cursor, query.Limit = page.Next, left
+	}
+}
+
 // look asks for the list, and for the request on the screen.
 func look(ctx context.Context, config Config, ask question) polled {
-	page, err := config.Server.Requests(ctx, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
+	page, err := First(ctx, config.Server, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
 	said := polled{number: ask.number, items: page.Items, more: page.Next != "", err: err}
 	if err == nil && ask.me {
 		if me, err := config.Server.Me(ctx); err == nil { // or it is only not shown

@@ -54,9 +54,7 @@ var executorMutants = []mutant{
 		swap("defer safely.Recover(&err)\n\trun := work.Run", "_ = safely.Recover\n\trun := work.Run"),
 		"./executor", "TestExecute_APanic"},
 	{"I13", "an answer is not checked by its provider", "executor/answer.go",
-		swap(`w.value, err = p.Check(ctx, named, questionID(i.ID), said.Value)`, `_ = named
-	w.value, err = said.Value, ctx.Err()
-	_ = p`),
+		swap(`w.value, err = check(questionID(i.ID), said.Value)`, `w.value, _ = said.Value, check`),
 		"./executor", "TestI13"},
 	{"I13", "an answer may say one thing twice", "executor/request.go",
 		swap(`if err := strictjson.CheckValue(data); err != nil {`, `if err := strictjson.CheckValue(data); err != nil && false {`),
@@ -144,7 +142,7 @@ var executorMutants = []mutant{
 	{"I14", "what did not come to rest in time is not handed back", "executor/execute.go",
 		swap("defer cancel()\n\tif last != nil {", "defer cancel()\n\tif errors.Is(why, context.DeadlineExceeded) {\n\t\treturn\n\t}\n\tif last != nil {"),
 		"./executor", "TestSlow_ARunThatDid"},
-	{"I17", "all that a run has asked is read for each question", "executor/rules.go",
+	{"I17", "all that a run has asked is read for each question", "executor/desk.go",
 		swap("c.requests = docs\n", ""),
 		"./executor", "TestSlow_Many"},
 	{"I4", "what is asked again is not charged", "executor/rules.go",

@@ -55,6 +55,8 @@ type Provider struct {
 	forge   func(string) string
 	again   bool
 	asked   int
+	below   string // the path that its endpoints are below
+	places  int    // how often somebody asked for them
 	codes   map[string]*grant
 }
 
@@ -85,7 +87,7 @@ func New(t testing.TB, client Client) *Provider {
 			http.Error(w, "down", http.StatusBadGateway)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		p.moved(mux).ServeHTTP(w, r)
 	}))
 	p.URL = p.server.URL
 	t.Cleanup(p.server.Close)
@@ -100,6 +102,22 @@ func (p *Provider) Refuse(code string) { p.change(func() { p.refusal = code }) }
 
 // Break makes every answer an error of the provider, or mends that.
 func (p *Provider) Break(broken bool) { p.change(func() { p.broken = broken }) }
+
+// Move has the provider's endpoints at another place, and nothing where they were. Its keys are new, too.
+func (p *Provider) Move(below string) {
+	p.Rotate()
+	p.change(func() { p.below = below })
+}
+
+// moved serves the endpoints where they are now.
+func (p *Provider) moved(endpoints http.Handler) http.Handler {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mux := http.NewServeMux()
+	mux.Handle("/.well-known/", endpoints)
+	mux.Handle(p.below+"/", http.StripPrefix(p.below, endpoints))
+	return mux
+}
 
 // Spoil changes the claims of ID tokens before they are signed; nil leaves them as they are.
 func (p *Provider) Spoil(spoil func(Claims)) { p.change(func() { p.spoil = spoil }) }
@@ -118,6 +136,13 @@ func (p *Provider) KeysAsked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
+}
+
+// PlacesAsked counts how often somebody asked for its endpoints.
+func (p *Provider) PlacesAsked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.places
 }
 
 // Rotate makes a new key, and forgets the one before.
@@ -163,8 +188,12 @@ func (p *Provider) signLocked(claims Claims) string {
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	p.places++
+	at := p.URL + p.below
+	p.mu.Unlock()
 	answer(w, http.StatusOK, map[string]any{
-		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/jwks",
+		"issuer": p.URL, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token", "jwks_uri": at + "/jwks",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}, "code_challenge_methods_supported": []string{"S256"},
 		"token_endpoint_auth_methods_supported": []string{"client_secret_basic"},

@@ -35,8 +35,9 @@ type Cluster struct {
 
 	users, databases atomic.Int64 // made so far
 
-	mu   sync.Mutex
-	used []string // databases whose tests have ended
+	mu       sync.Mutex
+	used     []string    // databases whose tests have ended
+	prepared []*prepared // of those, the ones that are used as they are
 }
 
 // Start makes a server for this test alone, which may [Cluster.Kill] it. It is gone when the test has ended.

@@ -19,17 +19,7 @@ import (
 // Their users are not: whoever of the former test is still there has no right to anything.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	ctx := context.Background() // also from a Cleanup, where the test's own context is over
-	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
-	database, err := c.emptied(ctx)
-	if err == nil && database == "" {
-		database = fmt.Sprintf("test%d", c.databases.Add(1))
-		err = c.exec(ctx, "postgres", `CREATE DATABASE `+database)
-	}
-	if err == nil {
-		err = c.exec(ctx, "postgres", fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, user, password),
-			fmt.Sprintf(`ALTER DATABASE %s OWNER TO %s`, database, user))
-	}
+	database, connString, err := c.newDatabase(context.Background()) // also from a Cleanup, where the test's own context is over
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -38,7 +28,22 @@ func (c *Cluster) Database(t testing.TB) string {
 		defer c.mu.Unlock()
 		c.used = append(c.used, database)
 	})
-	return c.url(user, password, database)
+	return connString
+}
+
+// newDatabase makes a database, or empties one, for a user of its own.
+func (c *Cluster) newDatabase(ctx context.Context) (database, connString string, err error) {
+	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
+	database, err = c.emptied(ctx)
+	if err == nil && database == "" {
+		database = fmt.Sprintf("test%d", c.databases.Add(1))
+		err = c.exec(ctx, "postgres", `CREATE DATABASE `+database)
+	}
+	if err == nil {
+		err = c.exec(ctx, "postgres", fmt.Sprintf(`CREATE ROLE %s LOGIN PASSWORD '%s'`, user, password),
+			fmt.Sprintf(`ALTER DATABASE %s OWNER TO %s`, database, user))
+	}
+	return database, c.url(user, password, database), err
 }
 
 // Superuser returns the connection string of the superuser for a database on this server.
@@ -60,8 +65,7 @@ func (c *Cluster) emptied(ctx context.Context) (string, error) {
 	}
 	database := c.used[len(c.used)-1]
 	c.used = c.used[:len(c.used)-1]
-	return database, c.exec(ctx, database,
-		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+	return database, c.exec(ctx, database, othersLeave,
 		`DO $$
 		DECLARE name text;
 		BEGIN
@@ -73,6 +77,8 @@ func (c *Cluster) emptied(ctx context.Context) (string, error) {
 		`GRANT USAGE ON SCHEMA public TO PUBLIC`,
 		`ALTER DATABASE `+database+` RESET ALL`)
 }
+
+const othersLeave = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 
 // exec runs statements as the superuser.
 func (c *Cluster) exec(ctx context.Context, database string, statements ...string) error {

@@ -91,6 +91,57 @@ SELECT (SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_
 	}
 }
 
+// A prepared database comes back as it was prepared, and nobody of the test before can do anything there.
+func TestPrepared_DatabaseOfAnEarlierTestIsAsItWasPrepared(t *testing.T) {
+	prepare := func(connString string) error {
+		conn, err := pgx.Connect(t.Context(), connString)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(t.Context())
+		_, err = conn.Exec(t.Context(), `
+CREATE SCHEMA mine;
+CREATE TABLE mine.settings (setting text); INSERT INTO mine.settings VALUES ('first');
+CREATE TABLE mine.notes (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+CREATE TABLE mine.lines (note bigint NOT NULL REFERENCES mine.notes);
+CREATE FUNCTION mine.never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''never''; END';
+CREATE TRIGGER never BEFORE DELETE ON mine.notes FOR EACH ROW EXECUTE FUNCTION mine.never()`)
+		return err
+	}
+	var before string
+	var late *pgx.Conn
+	t.Run("before", func(t *testing.T) {
+		before = Prepared(t, prepare)
+		var err error
+		if late, err = pgx.Connect(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := late.Exec(t.Context(), `INSERT INTO mine.notes DEFAULT VALUES; INSERT INTO mine.lines SELECT id FROM mine.notes`); err != nil {
+			t.Fatal(err)
+		}
+	})
+	conn := connect(t, Prepared(t, prepare))
+	var setting string
+	var lines, next int
+	err := conn.QueryRow(t.Context(), `SELECT setting, (SELECT count(*) FROM mine.lines) FROM mine.settings`).Scan(&setting, &lines)
+	if err != nil || setting != "first" || lines != 0 {
+		t.Errorf("setting %q, %d lines, %v; want it as it was prepared", setting, lines, err)
+	}
+	if err := conn.QueryRow(t.Context(), `INSERT INTO mine.notes DEFAULT VALUES RETURNING id`).Scan(&next); err != nil || next != 1 {
+		t.Errorf("the first note has the number %d, %v", next, err)
+	}
+	if conn.Config().Database != connectConfig(t, before).Database {
+		t.Error("the database was not used again")
+	}
+	if _, err := late.Exec(t.Context(), `SELECT`); err == nil {
+		t.Error("a connection of the former test is still there")
+	}
+	if again, err := pgx.Connect(t.Context(), before); err == nil {
+		again.Close(t.Context())
+		t.Error("the former test can connect again")
+	}
+}
+
 // A killed server leaves a segment of shared memory in the system, of which there are not many.
 func TestKill_LeavesNoSharedMemory(t *testing.T) {
 	c, err := start(nil)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -45,11 +46,14 @@ type Config struct {
 	Resolver *net.Resolver
 }
 
-// Provider keeps a question open for an agent that runs elsewhere, and brings it the answer. It keeps nothing in memory.
+// Provider keeps a question open for an agent that runs elsewhere, and brings it the answer. It keeps nothing of it in memory.
 type Provider struct {
 	secrets  func(ctx context.Context, account string) ([]string, error)
 	guard    *guard
 	patience time.Duration // with a receiver
+
+	mu   sync.Mutex
+	away map[string]int // how many messages of an account are on their way
 }
 
 // New makes a provider.
@@ -58,7 +62,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{secrets: config.Secrets, guard: guard, patience: wholeTimeout}, nil
+	return &Provider{secrets: config.Secrets, guard: guard, patience: wholeTimeout, away: make(map[string]int)}, nil
 }
 
 // Name is "external".

@@ -221,6 +221,7 @@ func TestInput_SaysWhatIsWrong(t *testing.T) {
 		"a long schema":       {`{"kind":"x","data":1,"answerSchema":{"title":"` + strings.Repeat("x", 64<<10) + `"}}`, "answerSchema: it has"},
 		"no schema":           {`{"kind":"x","data":1,"answerSchema":[]}`, "answerSchema: a JSON Schema is an object"},
 		"a broken schema":     {`{"kind":"x","data":1,"answerSchema":{"pattern":"("}}`, "answerSchema: it is not a JSON Schema"},
+		"a type that is none": {`{"kind":"x","data":1,"answerSchema":{"properties":{"why":{"type":"text"}}}}`, "answerSchema: it has a type that is none"},
 		"a circle":            {`{"kind":"x","data":1,"answerSchema":{"$ref":"#"}}`, "answerSchema: it refers to itself"},
 		"a fraction":          {`{"kind":"x","data":1,"timeout":1.5}`, "timeout: it is of the wrong type"},
 		"a time with a unit":  {`{"kind":"x","data":1,"timeout":"1h"}`, "timeout: it is of the wrong type"},

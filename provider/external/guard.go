@@ -18,6 +18,8 @@ import (
 const (
 	connectTimeout = 3 * time.Second
 	wholeTimeout   = 15 * time.Second
+	hurriedTimeout = 3 * time.Second // if the account has a crowd on its way: those who take long would hold up all others
+	crowd          = 32
 	maxResponse    = 64 << 10 // bytes of the head; the body is not read
 	maxURL         = 2048     // bytes
 )

@@ -116,6 +116,9 @@ func checkSchema(field string, text json.RawMessage) error {
 	if _, err := schema.Parse(text); err != nil {
 		return &InputError{field, "it is not a JSON Schema"}
 	}
+	if err := schema.CheckTypes(text); err != nil {
+		return &InputError{field, err.Error()}
+	}
 	return nil
 }
 

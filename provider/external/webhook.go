@@ -78,7 +78,27 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
 	sign(header, keys, id, time.Now(), body)
-	return p.post(ctx, target, header, body)
+	patience, back := p.leaves(account)
+	defer back()
+	return p.post(ctx, patience, target, header, body)
+}
+
+// leaves counts a message of an account that is on its way until it is back, and says how long that may take.
+func (p *Provider) leaves(account string) (patience time.Duration, back func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	patience = p.patience
+	if p.away[account] >= crowd {
+		patience = min(patience, hurriedTimeout)
+	}
+	p.away[account]++
+	return patience, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.away[account]--; p.away[account] == 0 {
+			delete(p.away, account)
+		}
+	}
 }
 
 // compose makes the message. It is the same each time, in every process.
@@ -93,8 +113,8 @@ func compose(run provider.Run, asked request, answer provider.Answer) message {
 }
 
 // post makes the call. Its error is a *DeliveryError, or that of a context which ended.
-func (p *Provider) post(ctx context.Context, target *url.URL, header http.Header, body []byte) error {
-	limited, cancel := context.WithTimeout(ctx, p.patience)
+func (p *Provider) post(ctx context.Context, patience time.Duration, target *url.URL, header http.Header, body []byte) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {

@@ -120,10 +120,10 @@ func last(e provider.Execution, events iter.Seq2[*agent.Event, error]) (end agen
 	return end, err
 }
 
-func (g *agentGraph) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+func (g *agentGraph) checks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
 	runner, err := g.runner(run, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	return runner.CheckAnswer(ctx, run.ID, interrupt, answer)
+	return runner.CheckAnswers(ctx, run.ID)
 }

@@ -125,8 +125,8 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	return g.flow.Resume(ctx, e.Run.ID, append(options, graph.TakeOver())...) // the executor's fence says that it may
 }
 
-func (g *flowGraph[S]) check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
-	return g.flow.CheckAnswer(ctx, run.ID, interrupt, answer, g.options(run)...)
+func (g *flowGraph[S]) checks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
+	return g.flow.CheckAnswers(ctx, run.ID, g.options(run)...)
 }
 
 func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {

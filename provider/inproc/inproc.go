@@ -27,8 +27,9 @@ import (
 const Name = "inproc"
 
 var (
-	_ provider.Provider  = (*Provider)(nil)
-	_ provider.Explainer = (*Provider)(nil)
+	_ provider.Provider     = (*Provider)(nil)
+	_ provider.Explainer    = (*Provider)(nil)
+	_ provider.BatchChecker = (*Provider)(nil)
 )
 
 // Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
@@ -41,7 +42,7 @@ type Provider struct {
 type Graph interface {
 	describe() (provider.Graph, error)
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
-	check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
+	checks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
 	explain(ctx context.Context, run provider.Run, back provider.Back) (string, error)
 }
 
@@ -97,15 +98,30 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 
 // Check looks at an answer; see [provider.Provider].
 func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	check, err := p.Checks(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return check(interrupt, answer)
+}
+
+// Checks looks at many answers; see [provider.BatchChecker].
+func (p *Provider) Checks(ctx context.Context, run provider.Run) (provider.Check, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return nil, err
 	}
-	checked, err := g.check(ctx, run, interrupt, answer)
-	if err == nil && checked == nil {
-		return json.RawMessage("null"), nil // an answer without data, as the one that lets a hold go on, is an answer
+	check, err := g.checks(ctx, run)
+	if err != nil {
+		return nil, err
 	}
-	return checked, err
+	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+		checked, err := check(interrupt, answer)
+		if err == nil && checked == nil {
+			return json.RawMessage("null"), nil // an answer without data, as the one that lets a hold go on, is an answer
+		}
+		return checked, err
+	}, nil
 }
 
 // Explain has a graph say what somebody wants to know; see [provider.Explainer].

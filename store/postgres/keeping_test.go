@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/internal/booktest"
 )
@@ -25,7 +24,7 @@ func digests(parts map[string][]byte) map[string][32]byte {
 }
 
 func TestIndex_HasTheDigestsOfWhatIsStored(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	lease := booktest.Begin(t, s, demo.Run)
 	owner := s.Fenced(lease).(store.Indexed)
 	if _, err := owner.Index(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
@@ -64,7 +63,7 @@ func TestIndex_HasTheDigestsOfWhatIsStored(t *testing.T) {
 }
 
 func TestParts_OfTheNewestVersionOnly(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	get := func(version int64, names ...string) (map[string][]byte, error) {
 		return s.Parts(t.Context(), demo, version, names)
 	}
@@ -103,7 +102,7 @@ func TestParts_OfTheNewestVersionOnly(t *testing.T) {
 
 // What was deleted last lies at the end of the files, and its room goes back to the system.
 func TestVacuum_GivesRoomBack(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	s := mustOpen(t, connString, Config{})
 	big := make([]byte, 4<<20)
 	if _, err := rand.Read(big); err != nil {
@@ -140,7 +139,7 @@ func TestVacuum_GivesRoomBack(t *testing.T) {
 }
 
 func TestSize_CountsOrEstimates(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	for n := range 7 {
 		booktest.Begin(t, s, fmt.Sprint(n))
 	}
@@ -163,7 +162,7 @@ INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), decode(r
 
 // A call of Reseal reads a bounded number of bytes, whatever the limit.
 func TestReseal_BoundedInBytes(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	big := bytes.Repeat([]byte("x"), 1<<20)
 	const parts = 3 * resealChunk / 2
 	delta := store.Delta{}
@@ -191,7 +190,7 @@ func TestReseal_BoundedInBytes(t *testing.T) {
 }
 
 func TestReseal_OnlyCursorsOfItsOwn(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	for _, cursor := range []string{"x", "AA", "!", "_wAAAAAAAAAA", sealedPlace{column: len(sealedColumns)}.String()} {
 		if _, err := s.Reseal(t.Context(), cursor, 1, nil); !errors.Is(err, store.ErrKey) {
 			t.Errorf("%q: %v; want ErrKey", cursor, err)
@@ -201,7 +200,7 @@ func TestReseal_OnlyCursorsOfItsOwn(t *testing.T) {
 
 // Every column that holds something sealed is one that Reseal goes over, and cannot be forgotten.
 func TestReseal_GoesOverEveryColumn(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	rows, err := s.pool.Query(t.Context(), `
 SELECT c.relname || '.' || a.attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attstorage = 'e' OR c.relname = 'once' AND a.attname = 'value'`)

@@ -38,7 +38,7 @@ func empty(t *testing.T, s *Store) {
 
 // An interrupt is known by its id alone where its effects are ended, so an id is one run's.
 func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	booktest.Rest(t, s, booktest.Begin(t, s, "r1"), nil, "i")
 	lease := booktest.Begin(t, s, "r2")
 	if _, err := s.Rest(t.Context(), lease, booktest.Asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
@@ -52,7 +52,7 @@ func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 
 // An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
 func TestDecide_AnApproveSaysWhat(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	open := booktest.Asking(nil, "action", "none")
 	open.Open[1].Action = ""
 	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "r"), open); err != nil {
@@ -73,7 +73,7 @@ func TestDecide_AnApproveSaysWhat(t *testing.T) {
 
 // All answers are judged; of several to one interrupt the last counts, and it has happened once.
 func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	booktest.Rest(t, s, booktest.Begin(t, s, "r"), nil, "i", "j")
 	wrong := booktest.Say("r", "1", store.Approve, "i", "i")
 	wrong.Answers[0].Shown = "something else"
@@ -94,7 +94,7 @@ func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
 
 // What was delayed gets its turn by when it was released, however many are over their delay at once.
 func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	for _, r := range []struct {
 		id    string
 		delay time.Duration
@@ -120,7 +120,7 @@ func TestClaim_DelayedRunsKeepTheirTurn(t *testing.T) {
 
 // Statements that work on the run in hand change nothing if there is none: nobody has looked whether they may.
 func TestStatements_NothingInHandNothingChanges(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	scene(t, s)
 	open := questionColumns(booktest.Asking(nil, "new").Open, store.Beside{})
 	id := []byte("busy")

@@ -37,6 +37,18 @@ func mustOpen(t testing.TB, connString string, config Config) *Store {
 	return s
 }
 
+// prepared is a database with the tables of a store, for tests that leave them as they are.
+func prepared(t testing.TB) string {
+	t.Helper()
+	return pgtest.Prepared(t, func(empty string) error {
+		s, err := Open(t.Context(), empty, Config{})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
+}
+
 // patient is for calls that have to wait for something, however slow the machine is.
 var patient = Config{Timeout: 5 * time.Minute, LockTimeout: 5 * time.Minute}
 
@@ -112,7 +124,7 @@ func TestOpen_SchemasAreSeparate(t *testing.T) {
 }
 
 func TestClose_EndsTheStore(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	mustSave(t, s, 0, "x")
 	for range 2 {
 		if err := s.Close(); err != nil {
@@ -132,7 +144,7 @@ func TestClose_EndsTheStore(t *testing.T) {
 }
 
 func TestClose_LeavesNoGoroutineBehind(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	mustSave(t, s, 0, "x")
 	s.Close()
 	deadline := time.Now().Add(time.Minute)
@@ -151,7 +163,7 @@ func TestClose_LeavesNoGoroutineBehind(t *testing.T) {
 
 // Names have any length, and no index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
 func TestSave_LongNames(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	random := make([]byte, 100_000)
 	if _, err := rand.Read(random); err != nil {
 		t.Fatal(err)
@@ -176,7 +188,7 @@ func TestSave_LongNames(t *testing.T) {
 
 func TestSave_LargeDelta(t *testing.T) {
 	const parts, size = 10_000, 1000
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	content := make([]byte, size+parts)
 	if _, err := rand.Read(content); err != nil {
 		t.Fatal(err)
@@ -207,7 +219,7 @@ func TestSave_LargeDelta(t *testing.T) {
 
 // Nothing is sent that the server could not take. The parts share their bytes, so that no memory is touched.
 func TestTooBig(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	megabyte := make([]byte, 1_000_000)
 	var delta store.Delta
 	for i := range maxBatch / len(megabyte) {
@@ -227,7 +239,7 @@ func TestTooBig(t *testing.T) {
 // The port forbids a name in both lists and says nothing of one that stands twice. The other stores delete first and let the last
 // one win; a statement that touches a row twice would be refused by PostgreSQL.
 func TestSave_NameTwiceInADelta(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	for base := range int64(2) {
 		_, err := s.Save(t.Context(), demo, base, store.Delta{
 			Put:    []store.Part{{Name: "run", Data: []byte("first")}, {Name: "b"}, {Name: "run", Data: []byte("last")}},

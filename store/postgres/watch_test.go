@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/internal/booktest"
 )
@@ -40,7 +39,7 @@ func listening(t *testing.T, s *Store) <-chan store.Key {
 }
 
 func TestWatch_AcrossStores(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
 	hints := listening(t, second)
 	booktest.Begin(t, first, "r")
@@ -66,7 +65,7 @@ func TestWatch_AcrossStores(t *testing.T) {
 
 // Another schema is another store.
 func TestWatch_StaysInTheSchema(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	hints := listening(t, mustOpen(t, connString, Config{}))
 	booktest.Begin(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
 	booktest.Begin(t, mustOpen(t, connString, Config{}), "ours")
@@ -77,7 +76,7 @@ func TestWatch_StaysInTheSchema(t *testing.T) {
 
 // A Store's own hints come at once, and once: what it hears of itself is nothing new.
 func TestWatch_OwnHintsComeOnce(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	s, other := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
 	hints := listening(t, s)
 	others := listening(t, other)
@@ -95,7 +94,7 @@ func TestWatch_OwnHintsComeOnce(t *testing.T) {
 
 // What happened while the connection was lost is not known, so it may have been any run.
 func TestWatch_AConnectionThatWasLost(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
 	hints := listening(t, second)
 	for n := range 2 {
@@ -167,7 +166,7 @@ func TestWatch_WordsOfANewerBuild(t *testing.T) {
 }
 
 func TestWatch_EndsWithTheStore(t *testing.T) {
-	s := mustOpen(t, pgtest.New(t), Config{})
+	s := mustOpen(t, prepared(t), Config{})
 	hints := listening(t, s)
 	s.Close()
 	for range hints { // until it is closed
@@ -178,7 +177,7 @@ func TestWatch_EndsWithTheStore(t *testing.T) {
 
 // What is pending when the Store is closed is still sent.
 func TestWatch_TheLastHintOfAStore(t *testing.T) {
-	connString := pgtest.New(t)
+	connString := prepared(t)
 	hints := listening(t, mustOpen(t, connString, Config{}))
 	s := mustOpen(t, connString, Config{})
 	s.hints.add(store.Key{Account: "acme", Run: "r"})
@@ -192,7 +191,7 @@ func TestWatch_TheLastHintOfAStore(t *testing.T) {
 
 // A NOTIFY whose connection was lost may not have come through. The next one says that there was something.
 func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
-	direct := pgtest.New(t)
+	direct := prepared(t)
 	network, connString := through(t, direct)
 	hints := listening(t, mustOpen(t, direct, Config{}))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
@@ -205,7 +204,7 @@ func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
 
 // A connection that says nothing any more is found out.
 func TestWatch_AnswersOnlyWhileTheServerDoes(t *testing.T) {
-	network, connString := through(t, pgtest.New(t))
+	network, connString := through(t, prepared(t))
 	conn := raw(t, connString)
 	if !answers(t.Context(), conn) {
 		t.Fatal("the server does not answer")

@@ -40,11 +40,7 @@ func TestPlans_NoStatementReadsAnAccount(t *testing.T) {
 	if _, err := s.writer.ExecContext(t.Context(), inHex(fmt.Sprintf(fill, rows))); err != nil {
 		t.Fatal(err)
 	}
-	texts := slices.Concat(readerSQL, writerSQL)
-	for _, trigger := range triggers(t, s) {
-		texts = append(texts, questionsOf(trigger.text)...)
-	}
-	for _, text := range texts {
+	for _, text := range everySQL(t, s) {
 		if mayRead[text] != "" {
 			continue
 		}
@@ -54,6 +50,35 @@ func TestPlans_NoStatementReadsAnAccount(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An index that no plan uses costs every write, and serves nobody. One that is unique is a rule.
+func TestPlans_NoIndexIsIdle(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
+	var indexes string
+	err := s.writer.QueryRowContext(t.Context(), `
+SELECT group_concat(i.name, ' ') FROM sqlite_schema AS t, pragma_index_list(t.name) AS i WHERE t.type = 'table' AND NOT i."unique"`).Scan(&indexes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []string
+	for _, text := range everySQL(t, s) {
+		plans = append(plans, plan(t, s, text)...)
+	}
+	for _, index := range strings.Fields(indexes) {
+		if !slices.ContainsFunc(plans, func(line string) bool { return slices.Contains(strings.Fields(line), index) }) {
+			t.Errorf("nobody uses %s", index)
+		}
+	}
+}
+
+// everySQL is every statement, and what the triggers ask.
+func everySQL(t *testing.T, s *Store) []string {
+	texts := slices.Concat(readerSQL, writerSQL)
+	for _, trigger := range triggers(t, s) {
+		texts = append(texts, questionsOf(trigger.text)...)
+	}
+	return texts
 }
 
 // mayRead are the statements that read what an account has of something, and why that does no harm.

@@ -273,6 +273,7 @@ func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
 		"4ef4d9b52747ce5015c6f5e1d1c6fe5e8337bb5767583243a8c7a7cc20ffe3bb",
 		"72531ff7647237f90522de8e3dec5651ec4e9db87826c5c8f44e2e424b6a6e89",
 		"e248fcc7e9c55129d738827ee8bc242004dedf2578baf8223941afe8de8f27b8",
+		"76a5c36fbc14e5ee9348c2c5d9ed2d499474ed11a0fa3cb5da6d81ef396518b4",
 	}
 	steps, err := migrations()
 	if err != nil {

@@ -1867,7 +1867,7 @@ export interface operations {
                 kind?: string;
                 /** @description Where the page before ended. */
                 cursor?: string;
-                /** @description How many; 100 if not said. */
+                /** @description How many at most; 100 if not said. A page has fewer if they are large. */
                 limit?: number;
             };
             header?: never;

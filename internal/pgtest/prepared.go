@@ -1,0 +1,95 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// prepared is a database with tables, and how it becomes again what it was before a test.
+type prepared struct {
+	database, user string
+	empty          []string
+}
+
+// Prepared returns the connection string of a database as prepare leaves an empty one: with its tables, and nothing in them but what it put there. It is
+// this test's alone until it has ended. To make the tables of a store takes ten times as long as to empty them, so databases of tests that have ended are
+// used again. It is for tests that leave the tables themselves as they are; all of a package have the same prepare.
+func Prepared(t testing.TB, prepare func(connString string) error) string {
+	t.Helper()
+	c, ctx := sharedCluster(t), context.Background()
+	p, connString, err := c.usedBefore(ctx)
+	if err == nil && p == nil {
+		p, connString, err = c.prepare(ctx, prepare)
+	}
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.prepared = append(c.prepared, p)
+	})
+	return connString
+}
+
+// usedBefore returns a prepared database that a test has left, as it was prepared; nil if there is none. Whoever of that test is still there is sent away, and does
+// not know the new password.
+func (c *Cluster) usedBefore(ctx context.Context) (p *prepared, connString string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.prepared) == 0 {
+		return nil, "", nil
+	}
+	p = c.prepared[len(c.prepared)-1]
+	c.prepared = c.prepared[:len(c.prepared)-1]
+	password := rand.Text()
+	statements := append([]string{fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, p.user, password), othersLeave}, p.empty...)
+	return p, c.url(p.user, password, p.database), c.exec(ctx, p.database, statements...)
+}
+
+// prepare makes a database, and finds out how it is emptied: every table that has nothing in it now, past its triggers, and every sequence.
+func (c *Cluster) prepare(ctx context.Context, prepare func(connString string) error) (*prepared, string, error) {
+	database, connString, err := c.newDatabase(ctx)
+	if err == nil {
+		err = prepare(connString)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	config, err := pgx.ParseConfig(connString)
+	if err != nil {
+		return nil, "", err
+	}
+	conn, err := pgx.Connect(ctx, c.url("postgres", c.password, database))
+	if err != nil {
+		return nil, "", err
+	}
+	defer conn.Close(ctx)
+	p := &prepared{database: database, user: config.User, empty: []string{`SET session_replication_role = replica`}}
+	for _, table := range list(ctx, conn, &err, `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`) {
+		if len(list(ctx, conn, &err, `SELECT '' FROM `+table+` LIMIT 1`)) == 0 {
+			p.empty = append(p.empty, `DELETE FROM `+table)
+		}
+	}
+	for _, sequence := range list(ctx, conn, &err, `SELECT format('%I.%I', schemaname, sequencename) FROM pg_sequences`) {
+		p.empty = append(p.empty, `ALTER SEQUENCE `+sequence+` RESTART`)
+	}
+	return p, connString, err
+}
+
+// list is what a query finds. It sets err, and finds nothing once there is one.
+func list(ctx context.Context, conn *pgx.Conn, err *error, query string) (found []string) {
+	if *err != nil {
+		return nil
+	}
+	rows, failed := conn.Query(ctx, query)
+	if failed == nil {
+		found, failed = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	*err = failed
+	return found
+}

@@ -1,0 +1,56 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+var typeNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
+
+// CheckTypes reports whether a schema has a type that is none. Nothing fits such a place, and the check of an answer says so only when it is too late to mend the schema.
+func CheckTypes(text json.RawMessage) error {
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return err
+	}
+	return checkTypes(&parsed)
+}
+
+func checkTypes(s *jsonschema.Schema) error {
+	if s == nil {
+		return nil
+	}
+	for _, name := range append(slices.Clone(s.Types), s.Type) {
+		if name != "" && !slices.Contains(typeNames, name) {
+			return errors.New("it has a type that is none; there are null, boolean, object, array, number, string and integer")
+		}
+	}
+	// Every keyword with schemas below it is a field of one of three types.
+	fields := reflect.ValueOf(s).Elem()
+	for i := range fields.NumField() {
+		if !fields.Type().Field(i).IsExported() {
+			continue
+		}
+		var below []*jsonschema.Schema
+		switch child := fields.Field(i).Interface().(type) {
+		case *jsonschema.Schema:
+			below = append(below, child)
+		case []*jsonschema.Schema:
+			below = child
+		case map[string]*jsonschema.Schema:
+			for _, each := range child {
+				below = append(below, each)
+			}
+		}
+		for _, each := range below {
+			if err := checkTypes(each); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/time/rate"
+
+	"github.com/fermata-go/fermata/internal/safely"
+)
+
+// idp is an identity provider, as far as we know it.
+type idp struct {
+	OIDC
+	now    func() time.Time
+	keys   *http.Client // for the provider's public keys
+	places *http.Client // for its endpoints
+
+	mu      sync.Mutex
+	found   *issuer
+	looking *search   // nil if nobody asks at the moment
+	tried   time.Time // when somebody asked last
+}
+
+// search is a question to the provider where its endpoints are. Those who come meanwhile wait for it, too.
+type search struct {
+	done  chan struct{}
+	found *issuer
+	err   error
+}
+
+// lookPatience is how long a provider may take to say where its endpoints are.
+const lookPatience = 15 * time.Second
+
+// What a provider says of itself counts for a while. It is asked again after issuerFresh, and before that if something does not work as it said, but not
+// within issuerLeast: anybody can make a token that does not work.
+const (
+	issuerFresh = 10 * time.Minute
+	issuerLeast = time.Minute
+)
+
+// issuer is what a provider says of itself.
+type issuer struct {
+	asked    time.Time
+	keysAt   string
+	oauth    oauth2.Config
+	keys     oidc.KeySet
+	userinfo string // "" if it has none
+}
+
+// seldomly makes a client that asks seldom.
+func seldomly(client http.Client) *http.Client {
+	client.Transport = &seldom{next: cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport), limit: rate.NewLimiter(1, 5)}
+	return &client
+}
+
+// seldom does not let tokens, which anybody can make, become a flood of requests to the provider: with unknown keys, or while it is down.
+type seldom struct {
+	next  http.RoundTripper
+	limit *rate.Limiter
+}
+
+// errTooOften is why the provider was not asked. That is the doing of strangers: what else is wrong is said by those who did ask.
+var errTooOften = errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
+
+// RoundTrip sends a request, unless there were too many.
+func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !s.limit.Allow() {
+		return nil, errTooOften
+	}
+	return s.next.RoundTrip(r)
+}
+
+// discover says where the provider's endpoints are. What it said before counts while it is asked again, and for as long as it does not answer.
+func (p *idp) discover(ctx context.Context) (*issuer, error) {
+	p.mu.Lock()
+	known := p.found
+	var l *search
+	if known == nil || p.now().Sub(known.asked) >= issuerFresh && p.dueLocked() {
+		l = p.lookLocked(ctx)
+	}
+	p.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	return l.wait(ctx)
+}
+
+// anew asks the provider again, because what it said does not work. Without another answer it is as it was.
+func (p *idp) anew(ctx context.Context, was *issuer) *issuer {
+	p.mu.Lock()
+	if p.found != was || p.looking == nil && !p.dueLocked() {
+		defer p.mu.Unlock()
+		return p.found
+	}
+	l := p.lookLocked(ctx)
+	p.mu.Unlock()
+	if found, err := l.wait(ctx); err == nil {
+		return found
+	}
+	return was
+}
+
+// dueLocked reports whether the provider may be asked once more. It is called with the lock held.
+func (p *idp) dueLocked() bool { return p.now().Sub(p.tried) >= issuerLeast }
+
+// lookLocked asks the provider, unless somebody does. It is called with the lock held.
+func (p *idp) lookLocked(ctx context.Context) *search {
+	if p.looking == nil {
+		p.looking, p.tried = &search{done: make(chan struct{})}, p.now()
+		go p.look(context.WithoutCancel(ctx), p.looking) // whoever asked first may go: others wait for it
+	}
+	return p.looking
+}
+
+// wait is what the provider said.
+func (l *search) wait(ctx context.Context) (*issuer, error) {
+	select {
+	case <-l.done:
+		return l.found, l.err
+	case <-ctx.Done():
+		return nil, down(ctx.Err())
+	}
+}
+
+// look asks the provider, for all who wait.
+func (p *idp) look(ctx context.Context, l *search) {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	l.found, l.err = p.ask(ctx)
+	p.mu.Lock()
+	p.looking = nil
+	if l.err == nil {
+		if p.found != nil && p.found.keysAt == l.found.keysAt {
+			l.found.keys = p.found.keys // it need not ask for them again, and may not be able to
+		}
+		p.found = l.found
+	}
+	p.mu.Unlock()
+	close(l.done)
+}
+
+// ask asks the provider for its endpoints.
+func (p *idp) ask(ctx context.Context) (found *issuer, err error) {
+	defer safely.Recover(&err) // it is called in the background, where a panic would end the program
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.places), p.Issuer)
+	if err != nil {
+		return nil, down(err)
+	}
+	var says struct {
+		Keys    string   `json:"jwks_uri"`
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if err := provider.Claims(&says); err != nil {
+		return nil, down(err)
+	}
+	endpoint := provider.Endpoint()
+	endpoints := map[string]string{"authorization_endpoint": endpoint.AuthURL, "token_endpoint": endpoint.TokenURL, "jwks_uri": says.Keys}
+	if provider.UserInfoEndpoint() != "" {
+		endpoints["userinfo_endpoint"] = provider.UserInfoEndpoint()
+	}
+	for what, at := range endpoints {
+		if _, err := safeURL(what, at); err != nil {
+			return nil, down(err)
+		}
+	}
+	endpoint.AuthStyle = authStyle(p.ClientSecret, says.Methods)
+	return &issuer{
+		asked: p.now(), keysAt: says.Keys,
+		oauth: oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: endpoint, RedirectURL: p.RedirectURL, Scopes: p.Scopes},
+		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys), userinfo: endpoints["userinfo_endpoint"],
+	}, nil
+}
+
+// asymmetric are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature. All of them count,
+// whatever the provider said that it uses when we asked: its next key may be of another kind.
+var asymmetric = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+
+// authStyle is how we prove to the provider who we are. It is not tried out: a code is good for one try.
+func authStyle(secret string, methods []string) oauth2.AuthStyle {
+	if secret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// down says that the provider does not answer, or not as it should. Sessions go on.
+func down(err error) error {
+	p := busy("the identity provider does not answer; whoever is signed in stays signed in")
+	p.retryAfter = 5 * time.Second
+	return errors.Join(p, err)
+}

@@ -90,7 +90,11 @@ func (e *InterruptError) Error() string {
 			places[i] += " (" + ic.Kind + ")"
 		}
 	}
-	return fmt.Sprintf("fermata: run %s waits at %s", e.Info.Run, strings.Join(places, ", "))
+	text := fmt.Sprintf("fermata: run %s waits at %s", e.Info.Run, strings.Join(places, ", "))
+	for _, bad := range e.BadAnswers {
+		text += "; not used: " + bad.Error()
+	}
+	return text
 }
 
 // Unwrap makes the bad answers visible to errors.As.
@@ -131,11 +135,15 @@ func StatefulInterrupt(ctx context.Context, info, state any) error {
 
 // CompositeInterrupt bundles what several parts of one node returned into one error. Every part needs its own address
 // ([AppendAddressSegment]). The parts stay single places to answer; info and state belong to the node that bundles them.
-// A plain error among errs wins: it is returned, and nobody is asked. nil errors are passed over.
+// A plain error among errs wins: it is returned, and nobody is asked. nil errors are passed over; if there are no others, no part waits, and it returns nil.
+// Without any errs it is [StatefulInterrupt].
 func CompositeInterrupt(ctx context.Context, info, state any, errs ...error) error {
+	if len(errs) == 0 {
+		return StatefulInterrupt(ctx, info, state)
+	}
 	joined := errors.Join(errs...)
 	if joined == nil {
-		return StatefulInterrupt(ctx, info, state)
+		return nil
 	}
 	scope := visit.From(ctx)
 	if scope == nil {

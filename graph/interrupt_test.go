@@ -426,3 +426,38 @@ func TestInterrupt_WhatTheCallerDoesToTheDataStaysWithTheCaller(t *testing.T) {
 		t.Fatalf("the stored question is now %s", got)
 	}
 }
+
+// Whoever bundles what its parts returned need not look first whether one of them waits. Somebody was asked about nothing, when all parts were done.
+func TestCompositeInterrupt_OfPartsThatAreAllDoneIsNone(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
+		part := fermata.AppendAddressSegment(ctx, "part", "one")
+		var err error
+		if target, _, answer := fermata.GetResumeContext[string](part); target {
+			n.A = answer
+		} else {
+			err = fermata.Interrupt(part, "one?")
+		}
+		return n, fermata.CompositeInterrupt(ctx, "the parts", nil, err, nil)
+	}))
+	_, err := h.start(notes{})
+	if s, err := h.resume(graph.Answer(h.waits(err)[0].ID, "done")); err != nil || s.A != "done" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+// The error said that the run waits, and not why it still does.
+func TestInterruptError_SaysThatAnAnswerWasNotUsed(t *testing.T) {
+	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
+		if target, _, answer := fermata.GetResumeContext[string](ctx); target {
+			n.A = answer
+			return n, nil
+		}
+		return n, fermata.Interrupt(ctx, "who?")
+	}))
+	_, err := h.start(notes{})
+	id := h.waits(err)[0].ID
+	_, err = h.resume(graph.Answer(id, 7))
+	if h.waits(err)[0].ID != id || !strings.Contains(err.Error(), "not used: fermata: answer to "+id) {
+		t.Errorf("got %v", err)
+	}
+}

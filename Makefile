@@ -39,10 +39,11 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-# What comes from npm takes a minute or two the first time, in which the linters have the machine. Vetted by lint, with everything that go test would look at, and more.
+# What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
+# would run all of it. Vetted by lint, with everything that go test would look at, and more.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
-	@$(MAKE) -s need-langgraph need-oidc & peers=$$!; \
-	$(MAKE) -s lint || { kill $$peers; exit 1; }; \
+	@make -s need-langgraph need-oidc & peers=$$!; \
+	make -s lint || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	for dir in $$($(MODULES)); do \

@@ -26,7 +26,7 @@ type deskCommands struct {
 	Escalate escalateCommand `cmd:"" group:"people" help:"Take the next step of the route now."`
 	Escape   escapeCommand   `cmd:"" group:"people" help:"Give up the task that a request is part of: the run is ended."`
 	Remember rememberCommand `cmd:"" group:"people" help:"Have a yes of yours remembered, within bounds."`
-	Grants   grantsCommands  `cmd:"" group:"people" help:"What is remembered."`
+	Grants   grantsCommands  `cmd:"" group:"people" help:"What is remembered, and how to take it back."`
 	Stats    statsCommand    `cmd:"" group:"people" help:"What came of requests: how long, how often, who, which rule."`
 
 	Policy policyCommands `cmd:"" group:"rules" help:"The rules that say what is asked of whom."`

@@ -43,6 +43,7 @@ can decide, and rules that let it be remembered (remember_max).
 Examples:
 
   fermata remember int_… --for 8h --uses 10
+  fermata remember int_… --for 8h --uses 10 --budget cost=5000
   fermata remember int_… --for 8h --uses 10 --relax /path='{"op":"prefix","value":"s3://b/2026/"}'`,
 
 	"grants list": `Example:

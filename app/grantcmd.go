@@ -5,17 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/policy/grant"
 )
 
 type rememberCommand struct {
 	actFlags
-	For   desk.Duration     `required:"" help:"For how long, as 8h or 30d; the policy may allow less." placeholder:"DURATION"`
-	Uses  int               `required:"" help:"How often it can be used."`
-	Relax map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
+	For    desk.Duration     `required:"" help:"For how long, as 8h or 30d; the policy may allow less." placeholder:"DURATION"`
+	Uses   int               `required:"" help:"How often it can be used."`
+	Budget string            `help:"How much all uses may come to, of cost as the policy tells it or of a whole number in the arguments: cost=5000, or /cents=5000." placeholder:"OF=MAX"`
+	Relax  map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
 }
 
 // Run has a yes remembered.
@@ -23,6 +27,10 @@ func (c *rememberCommand) Run(ctx context.Context, p *program) error {
 	terms := api.Remember{Seconds: int64(time.Duration(c.For).Seconds()), Uses: c.Uses}
 	if terms.Seconds < 1 || terms.Uses < 1 {
 		return usage("--for and --uses: at least a second, and once")
+	}
+	var err error
+	if terms.Budget, err = budget(c.Budget); err != nil {
+		return err
 	}
 	if len(c.Relax) > 0 {
 		relax := make(map[string]json.RawMessage, len(c.Relax))
@@ -47,8 +55,36 @@ func (c *rememberCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	return p.print(made, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s, at most %d times until %s\n", made.ID, oneLine(made.Tool), made.MaxUses, made.Until.Format(time.RFC3339))
+		fmt.Fprintf(w, "%s: %s, at most %d times until %s%s\n", made.ID, oneLine(made.Tool), made.MaxUses, made.Until.Format(time.RFC3339), spent(made))
 	})
+}
+
+// budget reads what all uses of a grant may come to; "" is no bound.
+func budget(text string) (*api.Budget, error) {
+	if text == "" {
+		return nil, nil
+	}
+	cut := strings.LastIndex(text, "=") // a pointer may have one in it
+	if cut < 1 {
+		return nil, usage("--budget is of something and has an end, as cost=5000 or /cents=5000")
+	}
+	most, err := strconv.ParseInt(text[cut+1:], 10, 64)
+	if err != nil || most < 0 {
+		return nil, usage("--budget: %q is no whole number from 0 on", text[cut+1:])
+	}
+	of := text[:cut]
+	if of != grant.Cost && !strings.HasPrefix(of, "/") {
+		return nil, usage("--budget: %q is neither cost nor a JSON pointer, as /%s", of, of)
+	}
+	return &api.Budget{Of: of, Max: most}, nil
+}
+
+// spent says how much of its budget a grant has used up.
+func spent(g api.Grant) string {
+	if g.Budget == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d spent (%s)", g.Spent, g.Budget.Max, oneLine(g.Budget.Of))
 }
 
 type grantsCommands struct {
@@ -80,7 +116,7 @@ func (c *grantsList) Run(ctx context.Context, p *program) error {
 			if g.Revoked != nil {
 				state = "revoked " + g.Revoked.Format(time.RFC3339)
 			}
-			fmt.Fprintf(w, "%s  %s  by %s  used %d of %d  %s\n  %s\n", g.ID, oneLine(g.Tool), oneLine(g.By), g.Uses, g.MaxUses, state, oneLine(string(g.Args)))
+			fmt.Fprintf(w, "%s  %s  by %s  used %d of %d%s  %s\n  %s\n", g.ID, oneLine(g.Tool), oneLine(g.By), g.Uses, g.MaxUses, spent(g), state, oneLine(string(g.Args)))
 		}
 	})
 }

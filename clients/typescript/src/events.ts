@@ -38,9 +38,13 @@ export interface EventsOptions extends CallOptions {
   after?: string;
 }
 
-/** Follows a run until it is over. If the connection is lost it connects again, and goes on behind the last event that it has handed out. */
+/**
+ * Follows a run until it is over. If the connection is lost it connects again, and goes on behind the last event that it has handed out: as soon as the
+ * server is there, until the signal says that it is enough. A server that was not there to begin with is an error, after the tries of any other call.
+ */
 export async function* follow(transport: Transport, stateKey: string, options: EventsOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
   let after = options.after ?? "";
+  let met = false; // the server was there: that it is gone for a while, or a connection breaks while nothing happens, is no reason to give up
   for (let lost = 1; ; lost++) {
     let why: unknown;
     const control = new AbortController(); // ends the connection when whoever reads has enough
@@ -54,7 +58,8 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       }
       const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
       expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
-      lost = 0; // the server is there: that a connection breaks while nothing happens is no reason to give up
+      lost = 0;
+      met = true;
       for await (const message of messages(response)) {
         const event = read(message);
         if (happened(event)) {
@@ -66,7 +71,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
         }
       }
     } catch (error) {
-      if (lost >= transport.tries || !mayRepeat(error, options.signal)) {
+      if ((!met && lost >= transport.tries) || !mayRepeat(error, options.signal)) {
         throw options.signal?.aborted ? options.signal.reason : error;
       }
       why = error;

@@ -227,6 +227,29 @@ test("connections that break while nothing happens are no reason to give up", as
   assert.equal(breaks, 0);
 });
 
+test("a server that is gone for a while is waited for, once it was there", async () => {
+  const stateKey = `away-${newId()}`;
+  await new Client({ url, token }).start(review, { topic: "bread" }, { stateKey });
+  let calls = 0;
+  const away: typeof fetch = async (input, init) => {
+    switch (++calls) {
+      case 1:
+        return new Response(": hello\n\n", { headers: { "Content-Type": "text/event-stream" } });
+      case 5:
+        return fetch(input, init);
+      default:
+        throw new TypeError("fetch failed");
+    }
+  };
+  assert.equal((await new Client({ url, token, tries: 2, fetch: away }).wait(stateKey)).status, "needs_input");
+  assert.equal(calls, 5);
+
+  const never: typeof fetch = async () => {
+    throw new TypeError("fetch failed");
+  };
+  await assert.rejects(new Client({ url, token, tries: 2, fetch: never }).wait(stateKey), /fetch failed/);
+});
+
 for (const [name, page] of Object.entries({
   "a page": () => new Response("<html>Sign in first</html>", { headers: { "Content-Type": "text/html" } }),
   "nothing at all": () => new Response(""),

@@ -28,8 +28,18 @@ const anyTool = "*"
 // maxRisk is the highest that a tool is rated.
 const maxRisk = 3
 
-// toolWord is what a file says of a tool: what no action tells of itself.
+// Rating is what a file says of a tool, as it was written: what no action tells of itself.
+type Rating struct {
+	// Effects is nil if it does not say.
+	Effects []string `json:"effects,omitempty"`
+	// Cost and Risk are expressions.
+	Cost string `json:"cost,omitempty"`
+	Risk string `json:"risk,omitempty"`
+}
+
+// toolWord is a Rating that can be judged by.
 type toolWord struct {
+	Rating
 	line    int
 	effects []string // nil if it does not say
 	cost    *figure
@@ -71,6 +81,7 @@ func (r *reading) tools(node yamldoc.Node) map[string]*toolWord {
 				word.effects = append(word.effects, r.label(item, "the effect"))
 			}
 		}
+		word.Rating = Rating{Effects: word.effects, Cost: fields[tellsCost].Text(), Risk: fields[tellsRisk].Text()}
 		if at.IsMapping() && !slices.ContainsFunc(tellable, word.tells) {
 			at.Wrong("nothing is said of %q: give its effects, cost or risk", name)
 		}
@@ -136,6 +147,15 @@ func (r *reading) told(d *document, node yamldoc.Node, what string, looked, rule
 			node.Wrong("%s: req.%s is not told here, so the rule could never be judged", what, field)
 		}
 	}
+}
+
+// Ratings returns what the file says of tools, by their names; "*" is for all others, and for what these leave out.
+func (s *Set) Ratings() map[string]Rating {
+	said := make(map[string]Rating, len(s.tools))
+	for name, word := range s.tools {
+		said[name] = word.Rating
+	}
+	return said
 }
 
 // Rated returns the input as the rules see it: with what their file says of the tool. Where the file speaks, whoever asks is not heard: how a tool is

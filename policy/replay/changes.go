@@ -2,12 +2,14 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/fermata-go/fermata/policy"
 )
 
-// RuleChange is a rule that is new, gone or changed between two sets; "default" is what holds where no rule speaks.
+// RuleChange is a rule that is new, gone or changed between two sets; "default" is what holds where no rule speaks, "tools: NAME" what is said of a tool.
 type RuleChange struct {
 	Rule string `json:"rule"`
 	What string `json:"what"`
@@ -38,7 +40,30 @@ func Changes(before, after *policy.Set) []RuleChange {
 			changes = append(changes, removed(was))
 		}
 	}
-	return append(changes, defaults(before, after)...)
+	return slices.Concat(changes, ratings(before.Ratings(), after.Ratings()), defaults(before, after))
+}
+
+// ratings compares what is said of tools. That any of it is other counts as weaker, as nobody can tell: rules may hold for less by it, or allow more.
+func ratings(before, after map[string]policy.Rating) (changes []RuleChange) {
+	both := maps.Clone(before)
+	maps.Copy(both, after)
+	for _, tool := range slices.Sorted(maps.Keys(both)) {
+		was, old := before[tool]
+		now, known := after[tool]
+		what := "has changed"
+		switch {
+		case old && known && reflect.DeepEqual(was, now):
+			continue
+		case !old:
+			what = "is new"
+		case !known:
+			what = "is gone"
+		}
+		changes = append(changes, RuleChange{
+			Rule: "tools: " + tool, What: what, Weaker: []string{"rules that look at its effects, cost or risk may hold for less, or allow more"},
+		})
+	}
+	return changes
 }
 
 func added(now policy.Rule) RuleChange {

@@ -88,6 +88,13 @@ func TestDiff_NothingChanges(t *testing.T) {
 	}
 }
 
+func TestDiff_RatingsInAnotherOrderAreTheSame(t *testing.T) {
+	one, other := "tools: {t: {risk: 3}, u: {effects: []}}\n"+before, "tools: {u: {effects: []}, t: {risk: 3}}\n"+before
+	if changes := replay.Changes(load(t, one), load(t, other)); len(changes) != 0 {
+		t.Errorf("%+v", changes)
+	}
+}
+
 func TestDiff_ListsWhatWouldChange(t *testing.T) {
 	after := strings.NewReplacer("cents <= 1000", "cents <= 9000", "count: 2", "count: 1", "- {id: staff", "- {id: no-mail, when: 'req.tool == \"mail\" && local.hour > 6', then: deny}\n- {id: staff").Replace(before)
 	report, err := replay.Diff(load(t, before), load(t, after), all(inputs...))
@@ -145,6 +152,11 @@ func TestChanges_FlagsWhatWeakens(t *testing.T) {
 		"condition":             {rule("when: 'true', then: deny"), rule("when: 'req.risk > 1', then: deny"), "the condition is another"},
 		"deadline up":           {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 2h}"), "deadline up from 1h to 2h"},
 		"deadline down":         {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 30m}"), ""},
+		"another risk":          {"tools: {t: {risk: 3}}\n" + head, "tools: {t: {risk: 1}}\n" + head, "may hold for less, or allow more"},
+		"no risk any more":      {"tools: {t: {risk: 3, cost: 1}}\n" + head, "tools: {t: {cost: 1}}\n" + head, "may hold for less, or allow more"},
+		"other effects":         {"tools: {t: {effects: [write]}}\n" + head, "tools: {t: {effects: []}}\n" + head, "may hold for less, or allow more"},
+		"a tool is rated":       {head, "tools: {'*': {risk: 0}}\n" + head, "may hold for less, or allow more"},
+		"a rating is gone":      {"tools: {t: {risk: 3}}\n" + head, head, "may hold for less, or allow more"},
 		"reason":                {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, reason: because"), ""},
 		"limit up":              {rule("when: 'true', then: deny, limit: {max: 1, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), "limit up from 1 to 2"},
 		"limit down":            {rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), ""},

@@ -23,6 +23,9 @@ MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/test
 # every test that builds a program do the same, so that everything is compiled twice and not four times: once with the detector, and once without.
 PLAIN = CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 
+# For compilers and linters, which live for seconds: they spend a sixth and a third of their time on freeing memory that nobody else wants.
+ROOMY = GOGC=400 GOMEMLIMIT=2GiB
+
 # The path of a linter, built if need be. tools/ stands outside of go.work, and -modfile is refused inside of one; only the
 # build runs without the workspace, so that the linter itself sees it.
 TOOL = GOWORK=off $(PLAIN) go tool -modfile=tools/go.mod -n
@@ -40,22 +43,22 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
 # What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
-# would run all of it. Vetted by lint, with everything that go test would look at, and more.
+# would run all of it. Vetted by lint, with everything that go test would look at, and more. One more package at a time than there are cores: some of them wait for clocks
+# and databases most of the time. What is tested gets the memory settings of those who run it.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
 	make -s lint || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
-	for dir in $$($(MODULES)); do \
-		echo "test $$dir"; \
-		( cd "$$dir" && $(PLAIN) go build -buildvcs=false -o /dev/null ./... && \
-			go test $(RACE) -exec "env CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./... ) || exit 1; \
-	done
+	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
+	$(PLAIN) go build -buildvcs=false -o /dev/null $$packages && \
+	go test $(RACE) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
+		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $$packages
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
-	@staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
+	@export $(ROOMY); staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(PLAIN); \
 	echo vet && go vet $$packages && echo staticcheck && "$$staticcheck" $$packages && echo "sum types" && "$$sumtype" $$packages
 

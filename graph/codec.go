@@ -95,7 +95,7 @@ type savedVisits struct {
 }
 
 // encode returns the part "frame …". It is called with the lock held.
-func (f *frame[S]) encode() []byte {
+func (f *frame) encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("graph", f.flow.name)
 	o.String("print", f.flow.print)

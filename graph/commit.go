@@ -9,7 +9,7 @@ import (
 )
 
 // route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
-func (f *frame[S]) route() error {
+func (f *frame) route() error {
 	var failure, err error
 	for _, t := range f.tasks {
 		if t.status == taskFinished {
@@ -24,7 +24,7 @@ func (f *frame[S]) route() error {
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
 // task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
 // called with the lock held.
-func (f *frame[S]) commit() error {
+func (f *frame) commit() error {
 	var failure error
 	clear(f.merged)
 	for _, t := range f.tasks {
@@ -32,7 +32,7 @@ func (f *frame[S]) commit() error {
 			failure = join(failure, f.commitTask(t))
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool {
+	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool {
 		if t.status != taskOver {
 			return false
 		}
@@ -43,8 +43,8 @@ func (f *frame[S]) commit() error {
 	return failure
 }
 
-func (f *frame[S]) commitTask(t *task[S]) error {
-	err := f.apply(&contribution[S]{
+func (f *frame) commitTask(t *task) error {
+	err := f.apply(&contribution{
 		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
 		rev: t.rev, written: t.written, sole: len(f.tasks) == 1,
 	})
@@ -61,7 +61,7 @@ func (f *frame[S]) commitTask(t *task[S]) error {
 }
 
 // end marks a task to be taken away. It is called with the lock held.
-func (f *frame[S]) end(t *task[S]) {
+func (f *frame) end(t *task) {
 	t.status, t.dirty = taskOver, false
 	if t.saved {
 		f.remove(partTask + f.placeOf(t))
@@ -70,12 +70,12 @@ func (f *frame[S]) end(t *task[S]) {
 }
 
 // contribution is what somebody made of the state: a node, or a person who edited it.
-type contribution[S any] struct {
+type contribution struct {
 	by string
 	// base and at are the state that was given and its clock, result the state that came back.
-	base   *S
+	base   statePtr
 	at     int64
-	result *S
+	result statePtr
 	// changed are the fields in which they differ, data their JSON as far as it is known.
 	changed []int
 	data    [][]byte
@@ -88,11 +88,10 @@ type contribution[S any] struct {
 
 // apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
 // held.
-func (f *frame[S]) apply(c *contribution[S]) error {
+func (f *frame) apply(c *contribution) error {
 	next := c.result
 	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
-		next = new(S)
-		*next = *f.state
+		next = f.flow.shape.shallow(f.state)
 		if err := f.applyTo(next, c); err != nil {
 			return err
 		}
@@ -112,7 +111,7 @@ func (f *frame[S]) apply(c *contribution[S]) error {
 }
 
 // revision is what the kth changed field becomes if it need not be merged.
-func (c *contribution[S]) revision(k int) revision {
+func (c *contribution) revision(k int) revision {
 	rev := revision{clock: c.rev, saved: c.written}
 	if c.data != nil {
 		rev.data = c.data[k]
@@ -121,7 +120,7 @@ func (c *contribution[S]) revision(k int) revision {
 }
 
 // applyTo puts a contribution into a state that others have changed, too.
-func (f *frame[S]) applyTo(next *S, c *contribution[S]) error {
+func (f *frame) applyTo(next statePtr, c *contribution) error {
 	revisions := make([]revision, len(c.changed))
 	for k, i := range c.changed {
 		rev, err := f.contribute(c, k, next)
@@ -147,7 +146,7 @@ func (f *frame[S]) applyTo(next *S, c *contribution[S]) error {
 
 // contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
 // else made the same change before.
-func (f *frame[S]) contribute(c *contribution[S], k int, next *S) (revision, error) {
+func (f *frame) contribute(c *contribution, k int, next statePtr) (revision, error) {
 	i := c.changed[k]
 	fd := &f.flow.shape.fields[i]
 	if f.fields[i].newest() > c.at {
@@ -176,7 +175,7 @@ var (
 
 // combine merges the field of result into that of current; both came from base. The merge function may change the current
 // value in place and return it; own says that this value was made by a merge of the same step, so that nobody else has it.
-func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (merged reflect.Value, err error) {
+func combine(sh *shape, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
 	was := sh.of(f, reflect.ValueOf(base).Elem())
 	a, b := sh.of(f, reflect.ValueOf(current).Elem()), sh.of(f, reflect.ValueOf(result).Elem())
 	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
@@ -195,7 +194,7 @@ func combine[S any](sh *shape, f *field, base, current, result *S, own bool) (me
 }
 
 // replace makes this the only value of a field that is still needed. It is called with the lock held.
-func (f *frame[S]) replace(i int, newest revision) {
+func (f *frame) replace(i int, newest revision) {
 	revs := &f.fields[i]
 	for _, rev := range revs.revs {
 		if rev.saved && rev.clock != newest.clock {
@@ -207,12 +206,12 @@ func (f *frame[S]) replace(i int, newest revision) {
 }
 
 // removeValue takes the part of a value away. It is called with the lock held.
-func (f *frame[S]) removeValue(i int, clock int64) {
+func (f *frame) removeValue(i int, clock int64) {
 	f.remove(f.flow.shape.fields[i].partName(clock, f.names.Place))
 }
 
 // prune forgets the values that neither the state nor a task needs. It is called with the lock held.
-func (f *frame[S]) prune() {
+func (f *frame) prune() {
 	for i := range f.fields {
 		revs := &f.fields[i]
 		last := len(revs.revs) - 1
@@ -224,7 +223,7 @@ func (f *frame[S]) prune() {
 			continue
 		}
 		needed := func(clock int64) bool {
-			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task[S]) bool { return revs.at(t.at) == clock })
+			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task) bool { return revs.at(t.at) == clock })
 		}
 		revs.revs = slices.DeleteFunc(revs.revs, func(rev revision) bool {
 			if needed(rev.clock) {

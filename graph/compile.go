@@ -11,18 +11,22 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/nearest"
+	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
-type Flow[S any] struct {
+type Flow[S any] struct{ *compiled }
+
+// compiled is a graph ready to run, whatever its state.
+type compiled struct {
 	name     string
 	address  string // of the graph as the outermost one
 	shape    *shape
 	plan     plan
-	nodes    []*node[S]
+	nodes    []*node
 	index    map[string]int // of the nodes, by name
 	segments []string       // of the addresses, by node
-	routes   [][]route[S]   // by node + 1; Start is 0
+	routes   [][]route      // by node + 1; Start is 0
 	before   []bool
 	after    []bool
 	renames  map[string]string
@@ -30,10 +34,29 @@ type Flow[S any] struct {
 	maxSteps int
 	parallel int
 	print    string
+	// entry makes what entering a node needs, in one piece: the visit, and a state for what comes of it.
+	entry func() (*visit.Visit, statePtr)
 }
 
-type route[S any] struct {
-	pick    Route[S]
+func newEntry[S any]() (*visit.Visit, statePtr) {
+	var e struct {
+		visit visit.Visit
+		out   S
+	}
+	return &e.visit, &e.out
+}
+
+// typed is the state that a run came to, as what it is.
+func typed[S any](state statePtr, err error) (S, error) {
+	if err != nil {
+		var zero S
+		return zero, err
+	}
+	return *state.(*S), nil
+}
+
+type route struct {
+	pick    func(in statePtr) string
 	targets map[string]int
 	names   []string
 }
@@ -41,7 +64,15 @@ type route[S any] struct {
 // Compile checks the graph and returns it ready to run. If anything is wrong it returns a [*CompileError] that lists
 // everything that is. The graph may be changed and compiled again; what was compiled before stays as it is.
 func (g *Graph[S]) Compile() (*Flow[S], error) {
-	c := compiler[S]{Graph: g, index: make(map[string]int)}
+	fl, err := g.compile(reflect.TypeFor[S](), newEntry[S])
+	if err != nil {
+		return nil, err
+	}
+	return &Flow[S]{fl}, nil
+}
+
+func (g *draft) compile(state reflect.Type, entry func() (*visit.Visit, statePtr)) (*compiled, error) {
+	c := compiler{draft: g, state: state, entry: entry, index: make(map[string]int)}
 	c.checkNodes()
 	c.checkEdges()
 	c.checkState()
@@ -52,19 +83,21 @@ func (g *Graph[S]) Compile() (*Flow[S], error) {
 	return c.flow(), nil
 }
 
-type compiler[S any] struct {
-	*Graph[S]
+type compiler struct {
+	*draft
+	state    reflect.Type
+	entry    func() (*visit.Visit, statePtr)
 	index    map[string]int
 	shape    *shape
 	plan     plan
 	mistakes []Mistake
 }
 
-func (c *compiler[S]) wrong(code MistakeCode, node, format string, args ...any) {
+func (c *compiler) wrong(code MistakeCode, node, format string, args ...any) {
 	c.mistakes = append(c.mistakes, Mistake{Code: code, Node: node, Message: fmt.Sprintf(format, args...)})
 }
 
-func (c *compiler[S]) checkNodes() {
+func (c *compiler) checkNodes() {
 	if c.name == "" || !utf8.ValidString(c.name) {
 		c.wrong(MistakeName, "", "the graph cannot be named %q", c.name)
 	}
@@ -75,7 +108,7 @@ func (c *compiler[S]) checkNodes() {
 		switch {
 		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
 			c.wrong(MistakeName, n.name, "a node cannot be named %q", n.name)
-		case n.fn == nil && n.each == nil:
+		case n.run == nil:
 			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
 		}
 		for _, message := range n.unsavable {
@@ -99,7 +132,7 @@ func (c *compiler[S]) checkNodes() {
 	}
 }
 
-func (c *compiler[S]) checkEdges() {
+func (c *compiler) checkEdges() {
 	seen := make(map[edge]bool)
 	for _, e := range c.edges {
 		if seen[e] {
@@ -111,7 +144,7 @@ func (c *compiler[S]) checkEdges() {
 	}
 	for _, b := range c.branches {
 		c.checkFrom("a branch", b.from)
-		if b.route == nil {
+		if b.pick == nil {
 			c.wrong(MistakeNothing, b.from, "the branch from %q has no route", b.from)
 		}
 		if len(b.targets) == 0 {
@@ -123,7 +156,7 @@ func (c *compiler[S]) checkEdges() {
 	}
 }
 
-func (c *compiler[S]) checkFrom(what, name string) {
+func (c *compiler) checkFrom(what, name string) {
 	if name == End {
 		c.wrong(MistakeUnknown, name, "%s leads away from End", what)
 	} else if _, ok := c.index[name]; !ok && name != Start {
@@ -131,7 +164,7 @@ func (c *compiler[S]) checkFrom(what, name string) {
 	}
 }
 
-func (c *compiler[S]) checkTo(what, name string) {
+func (c *compiler) checkTo(what, name string) {
 	if name == Start {
 		c.wrong(MistakeUnknown, name, "%s leads to Start", what)
 	} else if _, ok := c.index[name]; !ok && name != End {
@@ -140,7 +173,7 @@ func (c *compiler[S]) checkTo(what, name string) {
 }
 
 // nearest proposes the node that a misspelt name may have meant.
-func (c *compiler[S]) nearest(name string) string {
+func (c *compiler) nearest(name string) string {
 	var names []string
 	for _, n := range c.nodes {
 		names = append(names, n.name)
@@ -151,9 +184,9 @@ func (c *compiler[S]) nearest(name string) string {
 	return ""
 }
 
-func (c *compiler[S]) checkState() {
+func (c *compiler) checkState() {
 	var unsavable []string
-	c.shape, unsavable = shapeOf(reflect.TypeFor[S]())
+	c.shape, unsavable = shapeOf(c.state)
 	for _, message := range unsavable {
 		c.wrong(MistakeState, "", "%s", message)
 	}
@@ -174,7 +207,7 @@ func (c *compiler[S]) checkState() {
 }
 
 // checkWays looks for nodes that no run can get to, or not out of.
-func (c *compiler[S]) checkWays() {
+func (c *compiler) checkWays() {
 	c.plan = newPlan(len(c.nodes))
 	for _, e := range c.edges {
 		if c.known(e.from) && c.known(e.to) {
@@ -207,36 +240,36 @@ func (c *compiler[S]) checkWays() {
 	}
 }
 
-func (c *compiler[S]) known(name string) bool {
+func (c *compiler) known(name string) bool {
 	_, ok := c.index[name]
 	return ok || name == Start || name == End
 }
 
 // at is the index of a node; both ends are atEnd, because nothing leads to Start and nothing away from End.
-func (c *compiler[S]) at(name string) int {
+func (c *compiler) at(name string) int {
 	if name == Start || name == End {
 		return atEnd
 	}
 	return c.index[name]
 }
 
-func (c *compiler[S]) flow() *Flow[S] {
-	f := &Flow[S]{
-		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route[S], len(c.nodes)+1),
+func (c *compiler) flow() *compiled {
+	f := &compiled{
+		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
 		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
-		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel,
+		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, entry: c.entry,
 	}
 	for _, n := range c.nodes {
 		f.segments = append(f.segments, nodeSegment(n.name))
 	}
-	for _, name := range c.Graph.before {
+	for _, name := range c.draft.before {
 		f.before[c.index[name]] = true
 	}
-	for _, name := range c.Graph.after {
+	for _, name := range c.draft.after {
 		f.after[c.index[name]] = true
 	}
 	for _, b := range c.branches {
-		r := route[S]{pick: b.route, targets: make(map[string]int), names: slices.Clone(b.targets)}
+		r := route{pick: b.pick, targets: make(map[string]int), names: slices.Clone(b.targets)}
 		for _, target := range b.targets {
 			r.targets[target] = c.at(target)
 		}
@@ -249,13 +282,13 @@ func (c *compiler[S]) flow() *Flow[S] {
 
 // fingerprint is the same for graphs of the same form. Functions have no form; a run that waits in a node whose code has
 // changed goes on in the new code.
-func (c *compiler[S]) fingerprint() string {
+func (c *compiler) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "graph %q state %s\n", c.name, c.shape.print)
 	for i, n := range c.nodes {
 		fmt.Fprintf(h, "node %q before %t after %t fan-out %t", n.name, slices.Contains(c.before, n.name), slices.Contains(c.after, n.name), n.fanOut)
 		if n.sub != nil {
-			fmt.Fprintf(h, " sub %s", n.sub.fingerprint())
+			fmt.Fprintf(h, " sub %s", n.sub.print)
 		}
 		fmt.Fprintf(h, " ways %v\n", c.plan.ways[i])
 	}

@@ -61,7 +61,7 @@ func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *Drawing {
 	return fl.draw(places)
 }
 
-func (fl *Flow[S]) draw(waiting []fermata.Address) *Drawing {
+func (fl *compiled) draw(waiting []fermata.Address) *Drawing {
 	d := &Drawing{Graph: fl.name}
 	rows := fl.rows()
 	rank := make(map[string]int)
@@ -84,7 +84,7 @@ func (fl *Flow[S]) draw(waiting []fermata.Address) *Drawing {
 }
 
 // describe fills in what a box says.
-func (fl *Flow[S]) describe(n *DrawnNode, waiting []fermata.Address) {
+func (fl *compiled) describe(n *DrawnNode, waiting []fermata.Address) {
 	switch n.ID {
 	case Start:
 		n.Kind = "start"
@@ -136,7 +136,7 @@ func waitsAt(a fermata.Address, node string) (bool, fermata.Address) {
 }
 
 // rows puts every node one row below the lowest of those that lead to it, loops aside.
-func (fl *Flow[S]) rows() [][]string {
+func (fl *compiled) rows() [][]string {
 	depth := make([]int, len(fl.nodes))
 	order := make([]int, len(fl.nodes))
 	for i := range order {
@@ -165,7 +165,7 @@ func (fl *Flow[S]) rows() [][]string {
 }
 
 // center moves every row to the middle.
-func (fl *Flow[S]) center(d *Drawing, rows [][]string) {
+func (fl *compiled) center(d *Drawing, rows [][]string) {
 	i := 0
 	for _, row := range rows {
 		width := len(row)*(boxWidth+gapX) - gapX
@@ -177,7 +177,7 @@ func (fl *Flow[S]) center(d *Drawing, rows [][]string) {
 	}
 }
 
-func (fl *Flow[S]) arrows(d *Drawing, rank map[string]int) {
+func (fl *compiled) arrows(d *Drawing, rank map[string]int) {
 	boxes := make(map[string]DrawnNode, len(d.Nodes))
 	for _, n := range d.Nodes {
 		boxes[n.ID] = n
@@ -199,7 +199,7 @@ func (fl *Flow[S]) arrows(d *Drawing, rank map[string]int) {
 }
 
 // drawnEdges lists the arrows, without their points.
-func (fl *Flow[S]) drawnEdges() []DrawnEdge {
+func (fl *compiled) drawnEdges() []DrawnEdge {
 	var edges []DrawnEdge
 	add := func(from string, always, all []int) {
 		for _, to := range all {

@@ -16,14 +16,14 @@ import (
 //
 // Its goroutine alone moves it, from step to step. mu guards what stage reads, because a save may come at any time from
 // a node that is running.
-type frame[S any] struct {
-	flow  *Flow[S]
+type frame struct {
+	flow  *compiled
 	sess  *session
 	names visit.Frame
 
 	mu     sync.Mutex
 	clock  int64
-	state  *S // never changed in place: tasks keep older ones as their base
+	state  statePtr // never changed in place: tasks keep older ones as their base
 	fields []fieldRevs
 	merged []bool        // fields that were merged in this step
 	extra  []savedField  // fields that another program saved
@@ -31,14 +31,14 @@ type frame[S any] struct {
 	former []savedVisits // the same of nodes that the graph no longer has
 	next   []int         // nodes that something led to
 	again  []int         // first nodes of loops that something led back to
-	runs   []*task[S]    // the tasks of the current step
-	spare  *task[S]      // one that is over, for the next
-	tasks  []*task[S]
+	runs   []*task       // the tasks of the current step
+	spare  *task         // one that is over, for the next
+	tasks  []*task
 	seq    int64
 	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
 	pending []change
 	// changed and dirty are what stage has to look at; listed is true while the session knows that.
-	changed []*task[S]
+	changed []*task
 	dirty   bool
 	listed  bool
 	done    bool
@@ -46,13 +46,13 @@ type frame[S any] struct {
 	// room is for what there is in most frames: few of everything.
 	room struct {
 		next  [1]int
-		tasks [3][1]*task[S]
-		task  task[S]
+		tasks [3][1]*task
+		task  task
 	}
 }
 
-func newFrame[S any](fl *Flow[S], s *session, place, address string) *frame[S] {
-	f := &frame[S]{flow: fl, sess: s, names: visit.Frame{Host: s, Place: place, Address: address}, listed: true}
+func newFrame(fl *compiled, s *session, place, address string) *frame {
+	f := &frame{flow: fl, sess: s, names: visit.Frame{Host: s, Place: place, Address: address}, listed: true}
 	f.next = f.room.next[:0]
 	f.tasks, f.runs, f.changed = f.room.tasks[0][:0], f.room.tasks[1][:0], f.room.tasks[2][:0]
 	f.spare = &f.room.task
@@ -63,26 +63,26 @@ func newFrame[S any](fl *Flow[S], s *session, place, address string) *frame[S] {
 
 // lock is for what happens between steps: then nothing but a save that stages the frame can come in between, and without a
 // store there is none. While nodes run, mu itself guards the frame.
-func (f *frame[S]) lock() {
+func (f *frame) lock() {
 	if f.sess.store != nil {
 		f.mu.Lock()
 	}
 }
 
-func (f *frame[S]) unlock() {
+func (f *frame) unlock() {
 	if f.sess.store != nil {
 		f.mu.Unlock()
 	}
 }
 
 // touch notes that the frame has changed. It is called with the lock held.
-func (f *frame[S]) touch() {
+func (f *frame) touch() {
 	f.dirty = true
 	f.list()
 }
 
 // touchTask notes that a task has changed. It is called with the lock held.
-func (f *frame[S]) touchTask(t *task[S]) {
+func (f *frame) touchTask(t *task) {
 	if f.sess.store == nil || t.dirty {
 		return
 	}
@@ -94,7 +94,7 @@ func (f *frame[S]) touchTask(t *task[S]) {
 	f.list()
 }
 
-func (f *frame[S]) list() {
+func (f *frame) list() {
 	if !f.listed {
 		f.listed = true
 		f.sess.touch(f)
@@ -141,7 +141,7 @@ func (r *fieldRevs) at(clock int64) int64 {
 }
 
 // task is one visit of a node that is not over.
-type task[S any] struct {
+type task struct {
 	node    int
 	visit   int
 	seq     int64
@@ -150,9 +150,9 @@ type task[S any] struct {
 	attempt int
 	// at and base are the clock and the state that the node was given.
 	at   int64
-	base *S
+	base statePtr
 	// result, changed, data and rev are what a node that has finished left, until its step is over.
-	result  *S
+	result  statePtr
 	changed []int
 	few     [2]int // room for changed
 	data    [][]byte
@@ -170,24 +170,22 @@ type task[S any] struct {
 }
 
 // placeOf is called with the lock held.
-func (f *frame[S]) placeOf(t *task[S]) string {
+func (f *frame) placeOf(t *task) string {
 	if t.place == "" {
 		t.place = visit.PlaceOf(f.names.Place, f.flow.segments[t.node], t.visit)
 	}
 	return t.place
 }
 
-func (f *frame[S]) framePlace() string { return f.names.Place }
-
 // remove stages the removal of parts. It is called with the lock held.
-func (f *frame[S]) remove(parts ...string) {
+func (f *frame) remove(parts ...string) {
 	for _, part := range parts {
 		f.stageLater(change{part: part})
 	}
 }
 
 // stageLater notes what the next save has to change. It is called with the lock held.
-func (f *frame[S]) stageLater(changes ...change) {
+func (f *frame) stageLater(changes ...change) {
 	if f.pending == nil {
 		f.pending = make([]change, 0, 4)
 	}
@@ -195,12 +193,12 @@ func (f *frame[S]) stageLater(changes ...change) {
 }
 
 // start puts the frame at its beginning.
-func (f *frame[S]) start(input S) error {
-	state, err := clone(f.flow.shape, &input)
+func (f *frame) start(input statePtr) error {
+	state, err := f.flow.shape.own(input)
 	if err != nil {
 		return &fermata.EncodeError{What: "the input of graph " + f.flow.name, Err: err}
 	}
-	f.state = &state
+	f.state = state
 	f.clock = 1
 	for i := range f.fields {
 		f.fields[i].reset(revision{clock: 1})
@@ -216,7 +214,7 @@ func (f *frame[S]) start(input S) error {
 
 // run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
 // knows), or to a failure.
-func (f *frame[S]) run(ctx context.Context) error {
+func (f *frame) run(ctx context.Context) error {
 	stop := stopChannel(ctx)
 	for steps := 0; ; steps++ {
 		ready := f.ready()
@@ -242,7 +240,7 @@ func (f *frame[S]) run(ctx context.Context) error {
 }
 
 // save makes the step durable, unless the run saves only when it holds.
-func (f *frame[S]) save(ctx context.Context) error {
+func (f *frame) save(ctx context.Context) error {
 	if f.sess.saveOnHold {
 		return nil
 	}
@@ -261,7 +259,7 @@ func join(a, b error) error {
 }
 
 // rest is what remains when nothing can run: the end, or the signals of what is open.
-func (f *frame[S]) rest() error {
+func (f *frame) rest() error {
 	if len(f.tasks) == 0 {
 		f.lock()
 		f.done = true
@@ -286,12 +284,12 @@ func (f *frame[S]) rest() error {
 }
 
 // unmerged reports whether a step was left after some of its nodes had finished.
-func (f *frame[S]) unmerged() bool {
-	return slices.ContainsFunc(f.tasks, func(t *task[S]) bool { return t.status == taskFinished })
+func (f *frame) unmerged() bool {
+	return slices.ContainsFunc(f.tasks, func(t *task) bool { return t.status == taskFinished })
 }
 
 // nextRev is a clock that no value has yet, those of finished tasks included.
-func (f *frame[S]) nextRev() int64 {
+func (f *frame) nextRev() int64 {
 	rev := f.clock
 	for _, t := range f.tasks {
 		rev = max(rev, t.rev)
@@ -300,7 +298,7 @@ func (f *frame[S]) nextRev() int64 {
 }
 
 // ready lists the tasks that can run now, in the order in which their results will be merged.
-func (f *frame[S]) ready() []*task[S] {
+func (f *frame) ready() []*task {
 	f.runs = f.runs[:0]
 	for _, t := range f.tasks {
 		if t.status == taskReady {
@@ -312,7 +310,7 @@ func (f *frame[S]) ready() []*task[S] {
 
 // follow lists the nodes that edges and branches lead to from a node that left this state. A route goes by what its own
 // node left, not by what siblings did meanwhile, so that the way of a run does not depend on who was faster.
-func (f *frame[S]) follow(from int, state *S) ([]int, error) {
+func (f *frame) follow(from int, state statePtr) ([]int, error) {
 	name, targets := Start, f.flow.plan.starts
 	if from != atEnd {
 		name, targets = f.flow.nodes[from].name, f.flow.plan.edges[from]
@@ -332,9 +330,9 @@ func (f *frame[S]) follow(from int, state *S) ([]int, error) {
 }
 
 // pick asks a route, which gets a state of its own, and may panic.
-func pick[S any](r route[S], state *S, sh *shape) (to string, err error) {
+func pick(r route, state statePtr, sh *shape) (to string, err error) {
 	defer safely.Recover(&err)
-	own, err := clone(sh, state)
+	own, err := sh.own(state)
 	if err != nil {
 		return "", err
 	}
@@ -342,7 +340,7 @@ func pick[S any](r route[S], state *S, sh *shape) (to string, err error) {
 }
 
 // lead notes that a node that is over, or Start, leads to these nodes.
-func (f *frame[S]) lead(from int, targets []int) {
+func (f *frame) lead(from int, targets []int) {
 	for _, to := range targets {
 		if to == atEnd {
 			continue
@@ -359,7 +357,7 @@ func (f *frame[S]) lead(from int, targets []int) {
 
 // advance makes tasks of the nodes that nothing under way can lead to any more. It is called with the lock held, or before
 // anybody else knows the frame.
-func (f *frame[S]) advance() error {
+func (f *frame) advance() error {
 	if len(f.next)+len(f.again) == 0 {
 		return nil
 	}
@@ -390,7 +388,7 @@ func (f *frame[S]) advance() error {
 
 // underWay is the set of nodes where something is or is about to be, rounds that have yet to begin aside, and of those that
 // something can still lead to.
-func (f *frame[S]) underWay() (under, ahead nodeSet) {
+func (f *frame) underWay() (under, ahead nodeSet) {
 	p := &f.flow.plan
 	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
 	for _, n := range f.again { // the next round is ahead of what comes after the loop, and of nothing in this round
@@ -408,21 +406,21 @@ func (f *frame[S]) underWay() (under, ahead nodeSet) {
 }
 
 // newTask returns a task for use, perhaps one that is over.
-func (f *frame[S]) newTask() *task[S] {
+func (f *frame) newTask() *task {
 	t := f.spare
 	if t == nil {
-		return new(task[S])
+		return new(task)
 	}
 	f.spare = nil
 	return t
 }
 
 // begin makes a task. It is called with the lock held.
-func (f *frame[S]) begin(n int) error {
+func (f *frame) begin(n int) error {
 	f.visits[n]++
 	f.seq++
 	t := f.newTask()
-	*t = task[S]{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, listed: t.listed}
+	*t = task{node: n, visit: f.visits[n], seq: f.seq, status: taskReady, at: f.clock, base: f.state, listed: t.listed}
 	f.touchTask(t)
 	f.tasks = append(f.tasks, t)
 	if f.flow.before[n] {

@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 	"time"
-
-	"github.com/fermata-go/fermata"
 )
 
 // Start and End are the two ends of every graph. They are no nodes; no node can have these names.
@@ -23,11 +21,14 @@ type Func[S any] func(ctx context.Context, state S) (S, error)
 type Route[S any] func(state S) string
 
 // Graph is a graph in the making. Its methods note what is wanted; [Graph.Compile] says what is wrong with it.
-type Graph[S any] struct {
+type Graph[S any] struct{ draft }
+
+// draft is a graph in the making, whatever its state.
+type draft struct {
 	name     string
-	nodes    []*node[S]
+	nodes    []*node
 	edges    []edge
-	branches []branch[S]
+	branches []branch
 	before   []string
 	after    []string
 	merges   []merge
@@ -38,25 +39,24 @@ type Graph[S any] struct {
 }
 
 // node is a place in the graph. sub is set for a node that contains a graph, fanOut for one that works on a list.
-type node[S any] struct {
+type node struct {
 	name string
-	// fn is what the node does; a fan-out has each in its place, which is also told how many items may run at once.
-	fn      Func[S]
-	each    func(ctx context.Context, state S, parallel int) (S, error)
+	// run does what the node does: with the state in, of which it takes a copy, it makes out. A fan-out is told how many items may run at once.
+	run     func(ctx context.Context, in, out statePtr, parallel int) error
 	timeout time.Duration
-	sub     subgraph
+	sub     *compiled
 	fanOut  bool
 	// items is the list that a fan-out works on.
-	items func(state S) any
+	items func(in statePtr) any
 	// unsavable is what would be lost of the results of a fan-out.
 	unsavable []string
 }
 
 type edge struct{ from, to string }
 
-type branch[S any] struct {
+type branch struct {
 	from    string
-	route   Route[S]
+	pick    func(in statePtr) string
 	targets []string
 }
 
@@ -66,7 +66,7 @@ type branch[S any] struct {
 // A node that is entered in another process sees what JSON has kept: where the type is any, a number is a json.Number then and a
 // struct a map. Give such values a type if nodes look into them.
 func New[S any](name string) *Graph[S] {
-	return &Graph[S]{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}
+	return &Graph[S]{draft{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}}
 }
 
 // DefaultMaxSteps is how many steps a graph may take without a person's word, unless [Graph.MaxSteps] says otherwise.
@@ -82,10 +82,17 @@ func Timeout(d time.Duration) NodeOption { return func(o *nodeOptions) { o.timeo
 
 // Node adds a node.
 func (g *Graph[S]) Node(name string, fn Func[S], options ...NodeOption) {
-	g.add(&node[S]{name: name, fn: fn}, options)
+	n := &node{name: name}
+	if fn != nil {
+		n.run = func(ctx context.Context, in, out statePtr, _ int) (err error) {
+			*out.(*S), err = fn(ctx, *in.(*S))
+			return err
+		}
+	}
+	g.add(n, options)
 }
 
-func (g *Graph[S]) add(n *node[S], options []NodeOption) {
+func (g *draft) add(n *node, options []NodeOption) {
 	var o nodeOptions
 	for _, option := range options {
 		option(&o)
@@ -101,7 +108,11 @@ func (g *Graph[S]) Edge(from, to string) { g.edges = append(g.edges, edge{from, 
 // Branch leads from a node to the one target that the route picks. Every possible target must be declared; picking another
 // one is an error of the run.
 func (g *Graph[S]) Branch(from string, route Route[S], targets ...string) {
-	g.branches = append(g.branches, branch[S]{from, route, targets})
+	b := branch{from: from, targets: targets}
+	if route != nil {
+		b.pick = func(in statePtr) string { return route(*in.(*S)) }
+	}
+	g.branches = append(g.branches, b)
 }
 
 // HoldBefore stops every run before it enters one of these nodes, until a person lets it go on. The interrupt is of kind
@@ -133,16 +144,3 @@ func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate =
 // KindHold is the kind of the interrupts that [Graph.HoldBefore] and [Graph.HoldAfter] make. Their answer is nil, to go on, or
 // the graph's state, edited.
 const KindHold = "hold"
-
-// subgraph is a compiled graph over a state that the code which holds it does not know.
-type subgraph interface {
-	Name() string
-	fingerprint() string
-	draw(waiting []fermata.Address) *Drawing
-	// checkHold checks an answer to the hold of a task at this place below the graph, and returns it as JSON.
-	checkHold(place fermata.Address, answer any) ([]byte, error)
-	// heldState is the state that such a hold shows, or nil if it cannot be known here.
-	heldState(saved *checkpoint, frame string, place fermata.Address) any
-	// resumable lists the addresses in the saved frame, and below it, that this build cannot go on with.
-	resumable(saved *checkpoint, frame string) []string
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 
 // hold stops a task before or after its node. The address is that of the graph, whose state it shows, with one segment more:
 // several holds of one graph may be open at once. It is called with the lock held.
-func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
+func (f *frame) hold(t *task, status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
 	r := &visit.Record{
 		ID:      ident.Derive("int", f.sess.Run(), f.placeOf(t), fermataHold, when),
@@ -32,7 +33,7 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 	}
 	t.at, t.base = f.clock, f.state
 	clear(f.merged) // from here on somebody else has this state, too
-	shown, err := clone(f.flow.shape, t.base)
+	shown, err := f.flow.shape.shown(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
@@ -45,7 +46,7 @@ func (f *frame[S]) hold(t *task[S], status taskStatus, when string) error {
 const fermataHold = string(fermata.SegmentHold)
 
 // release goes on with every hold that has been answered.
-func (f *frame[S]) release() error {
+func (f *frame) release() error {
 	for _, t := range f.tasks {
 		if t.status != taskHeld && t.status != taskResting {
 			continue
@@ -58,7 +59,7 @@ func (f *frame[S]) release() error {
 			}
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task[S]) bool { return t.status == taskOver })
+	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool { return t.status == taskOver })
 	return nil
 }
 
@@ -66,7 +67,7 @@ func isHoldOf(r *visit.Record, status taskStatus) bool {
 	return strings.HasSuffix(r.Rel, holdAfter) == (status == taskResting)
 }
 
-func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
+func (f *frame) releaseTask(t *task, r *visit.Record) error {
 	f.lock()
 	defer f.unlock()
 	if r.Answer != nil {
@@ -91,21 +92,21 @@ func (f *frame[S]) releaseTask(t *task[S], r *visit.Record) error {
 }
 
 // edit merges the state that somebody handed back. It is called with the lock held.
-func (f *frame[S]) edit(t *task[S], r *visit.Record) error {
-	edited, err := decodeState[S](f.flow.shape, r.Answer)
+func (f *frame) edit(t *task, r *visit.Record) error {
+	edited, err := decodeState(f.flow.shape, r.Answer)
 	if err != nil {
 		return err
 	}
-	changed, err := f.editedFields(t.base, &edited)
+	changed, err := f.editedFields(t.base, edited)
 	if err != nil {
 		return err
 	}
 	clear(f.merged)
-	return f.apply(&contribution[S]{by: r.Rel, base: t.base, at: t.at, result: &edited, changed: changed, rev: f.nextRev()})
+	return f.apply(&contribution{by: r.Rel, base: t.base, at: t.at, result: edited, changed: changed, rev: f.nextRev()})
 }
 
 // editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.
-func (f *frame[S]) editedFields(base, edited *S) (changed []int, err error) {
+func (f *frame) editedFields(base, edited statePtr) (changed []int, err error) {
 	for i := range f.flow.shape.fields {
 		fd := &f.flow.shape.fields[i]
 		was, err := encodeField(f.flow.shape, fd, base)
@@ -125,12 +126,12 @@ func (f *frame[S]) editedFields(base, edited *S) (changed []int, err error) {
 
 // reopen leaves a hold open whose answer could not be used, and shows the newest state with it: an edit of that one cannot
 // meet the same conflict again. It is called with the lock held.
-func (f *frame[S]) reopen(t *task[S], r *visit.Record, err error) error {
+func (f *frame) reopen(t *task, r *visit.Record, err error) error {
 	f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
 	r.Status, r.Answer, r.Fresh = visit.Open, nil, false
 	t.at, t.base = f.clock, f.state
 	f.touchTask(t)
-	shown, err := clone(f.flow.shape, t.base)
+	shown, err := f.flow.shape.shown(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
@@ -140,9 +141,9 @@ func (f *frame[S]) reopen(t *task[S], r *visit.Record, err error) error {
 }
 
 // decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
-func decodeState[S any](sh *shape, data []byte) (S, error) {
-	var state S
-	if err := strictjson.Decode(data, &state); err != nil {
+func decodeState(sh *shape, data []byte) (statePtr, error) {
+	state := sh.fresh()
+	if err := strictjson.Decode(data, state); err != nil {
 		return state, err
 	}
 	if sh.whole {
@@ -165,23 +166,24 @@ func decodeState[S any](sh *shape, data []byte) (S, error) {
 }
 
 // encodeState returns the JSON of a state that somebody hands back as a Go value or as JSON.
-func encodeState[S any](sh *shape, answer any) ([]byte, error) {
-	switch v := answer.(type) {
-	case nil:
+func encodeState(sh *shape, answer any) ([]byte, error) {
+	if answer == nil {
 		return nil, nil
-	case *S:
-		if v == nil {
+	}
+	switch v := reflect.ValueOf(answer); {
+	case v.Type() == reflect.PointerTo(sh.typ):
+		if v.IsNil() {
 			return nil, errors.New("the state is a nil pointer")
 		}
-		return savable.Encode(v)
-	case S:
-		return savable.Encode(&v)
+		return savable.Encode(answer)
+	case v.Type() == sh.typ, sh.typ.Kind() == reflect.Interface:
+		return savable.Encode(sh.pointer(v))
 	}
 	data, err := savable.Encode(answer)
 	if err != nil || bytes.Equal(data, jsonNull) {
 		return nil, err
 	}
-	if _, err := decodeState[S](sh, data); err != nil {
+	if _, err := decodeState(sh, data); err != nil {
 		return nil, err
 	}
 	return data, nil

@@ -41,7 +41,7 @@ func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Sn
 		return nil, err
 	}
 	return &Snapshot[S]{
-		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state, Interrupts: s.waiting(fl), Version: s.version,
+		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state.(*S), Interrupts: s.waiting(fl.compiled), Version: s.version,
 	}, nil
 }
 
@@ -76,7 +76,7 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 		return nil, err
 	}
 	return func(interruptID string, answer any) (json.RawMessage, error) {
-		checked, err := s.check(fl, map[string]any{interruptID: answer})
+		checked, err := s.check(fl.compiled, map[string]any{interruptID: answer})
 		if err != nil {
 			return nil, err
 		}
@@ -85,14 +85,14 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 }
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
-func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask) (*S, error) {
+func (fl *compiled) savedState(saved *checkpoint, frameAt string, task *savedTask) (statePtr, error) {
 	f := newFrame(fl, nil, frameAt, fl.name)
 	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
 	}
 	f.clock = sf.Clock
-	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
+	loader := stateLoader{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
 	if err := loader.fields(); err != nil {
 		return nil, err
 	}
@@ -102,10 +102,8 @@ func (fl *Flow[S]) savedState(saved *checkpoint, frameAt string, task *savedTask
 	return f.state, nil
 }
 
-func (fl *Flow[S]) fingerprint() string { return fl.print }
-
 // down goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
-func (fl *Flow[S]) down(place fermata.Address) (inner subgraph, first string, rest fermata.Address) {
+func (fl *compiled) down(place fermata.Address) (inner *compiled, first string, rest fermata.Address) {
 	at := place[:1]
 	rest = place[1:]
 	n, ok := fl.find(at[0].ID)
@@ -118,9 +116,9 @@ func (fl *Flow[S]) down(place fermata.Address) (inner subgraph, first string, re
 	return fl.nodes[n].sub, at.String(), rest
 }
 
-func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) {
+func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error) {
 	if len(place) <= 1 {
-		return encodeState[S](fl.shape, answer)
+		return encodeState(fl.shape, answer)
 	}
 	inner, _, rest := fl.down(place)
 	if inner == nil || len(rest) == 0 { // a graph that a node runs by itself: it checks when it gets the answer
@@ -132,7 +130,7 @@ func (fl *Flow[S]) checkHold(place fermata.Address, answer any) ([]byte, error) 
 	return inner.checkHold(rest, answer)
 }
 
-func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Address) any {
+func (fl *compiled) heldState(saved *checkpoint, frameAt string, place fermata.Address) any {
 	if saved == nil || len(place) == 0 {
 		return nil
 	}
@@ -145,7 +143,7 @@ func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Ad
 		if err != nil {
 			return nil
 		}
-		return *state
+		return fl.shape.value(state)
 	}
 	inner, first, rest := fl.down(place)
 	if inner == nil || len(rest) == 0 {
@@ -154,7 +152,7 @@ func (fl *Flow[S]) heldState(saved *checkpoint, frameAt string, place fermata.Ad
 	return inner.heldState(saved, visit.Join(frameAt, first), rest)
 }
 
-func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []string) {
+func (fl *compiled) resumable(saved *checkpoint, frameAt string) (missing []string) {
 	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil // the node has not come to it yet
@@ -187,11 +185,11 @@ func (fl *Flow[S]) resumable(saved *checkpoint, frameAt string) (missing []strin
 }
 
 // resumableInside is resumable for the graphs inside a node.
-func (fl *Flow[S]) resumableInside(saved *checkpoint, task *savedTask, n *node[S]) (missing []string) {
+func (fl *compiled) resumableInside(saved *checkpoint, task *savedTask, n *node) (missing []string) {
 	for _, frame := range innerFrames(saved, task.place) {
 		inner := saved.at(frame).frame
 		isItem := frame != task.place
-		if n.sub == nil || n.fanOut != isItem || n.sub.Name() != inner.Graph {
+		if n.sub == nil || n.fanOut != isItem || n.sub.name != inner.Graph {
 			what := "graph"
 			if isItem {
 				what = "graph for each of a list,"

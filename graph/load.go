@@ -15,7 +15,7 @@ import (
 )
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
-func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S], error) {
+func (fl *compiled) frameAt(s *session, place, address string, input statePtr) (*frame, error) {
 	f := newFrame(fl, s, place, address)
 	var err error
 	if s.loaded != nil && s.loaded.at(place).frame != nil {
@@ -31,7 +31,7 @@ func (fl *Flow[S]) frameAt(s *session, place, address string, input S) (*frame[S
 }
 
 // load restores the frame and readies what has been answered.
-func (f *frame[S]) load(saved *checkpoint) error {
+func (f *frame) load(saved *checkpoint) error {
 	sf := saved.at(f.names.Place).frame
 	if sf.Graph != f.flow.name {
 		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrForeign, f.names.Address, sf.Graph, f.flow.name)
@@ -44,7 +44,7 @@ func (f *frame[S]) load(saved *checkpoint) error {
 	if err := f.loadNext(sf); err != nil {
 		return err
 	}
-	loader := stateLoader[S]{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != f.flow.shape.print}
+	loader := stateLoader{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != f.flow.shape.print}
 	if err := loader.fields(); err != nil {
 		return err
 	}
@@ -65,18 +65,18 @@ func (f *frame[S]) load(saved *checkpoint) error {
 }
 
 // showHolds lets people see the states that open holds stand for.
-func (f *frame[S]) showHolds() {
+func (f *frame) showHolds() {
 	for _, t := range f.tasks {
 		if t.status != taskHeld && t.status != taskResting {
 			continue
 		}
 		for _, r := range f.sess.Open(t.place) {
-			f.sess.show(r.ID, *t.base)
+			f.sess.show(r.ID, f.flow.shape.value(t.base))
 		}
 	}
 }
 
-func (f *frame[S]) loadNext(sf *savedFrame) error {
+func (f *frame) loadNext(sf *savedFrame) error {
 	for i, name := range slices.Concat(sf.Next, sf.Again) {
 		n, ok := f.flow.find(name)
 		if !ok {
@@ -91,7 +91,7 @@ func (f *frame[S]) loadNext(sf *savedFrame) error {
 	return nil
 }
 
-func (f *frame[S]) loadVisits(saved []savedVisits) {
+func (f *frame) loadVisits(saved []savedVisits) {
 	for _, v := range saved {
 		if n, ok := f.flow.index[v.Node]; ok {
 			f.visits[n] = v.Times
@@ -102,7 +102,7 @@ func (f *frame[S]) loadVisits(saved []savedVisits) {
 }
 
 // find returns the node of that name, or the one that it is called now.
-func (fl *Flow[S]) find(name string) (int, bool) {
+func (fl *compiled) find(name string) (int, bool) {
 	for range len(fl.renames) + 1 {
 		if n, ok := fl.index[name]; ok {
 			return n, true
@@ -116,13 +116,13 @@ func (fl *Flow[S]) find(name string) (int, bool) {
 	return 0, false
 }
 
-func (fl *Flow[S]) changed(run string, missing ...string) error {
+func (fl *compiled) changed(run string, missing ...string) error {
 	return &ChangedError{Run: run, Missing: missing}
 }
 
 // renamed says which fields of a saved state seem to be renamed: the state has fields that nobody saved, while fields were
 // saved that it does not have. Taking that for two unrelated changes would silently lose them. "" is nothing.
-func (fl *Flow[S]) renamed(sf *savedFrame) string {
+func (fl *compiled) renamed(sf *savedFrame) string {
 	if fl.migrate != nil || sf.Shape == fl.shape.print {
 		return ""
 	}
@@ -146,16 +146,16 @@ func (fl *Flow[S]) renamed(sf *savedFrame) string {
 }
 
 // stateLoader reads the state of a frame as it was at different clocks.
-type stateLoader[S any] struct {
-	frame      *frame[S]
+type stateLoader struct {
+	frame      *frame
 	saved      *checkpoint
 	frameSaved *savedFrame
 	changed    bool // the state had another shape when it was saved
-	states     few.Map[int64, *S]
+	states     few.Map[int64, statePtr]
 }
 
 // fields sets up the frame's fields. Those that this program does not know are kept for one that does.
-func (l *stateLoader[S]) fields() error {
+func (l *stateLoader) fields() error {
 	f := l.frame
 	for _, sf := range l.frameSaved.Fields {
 		if len(sf.Revs) == 0 {
@@ -184,7 +184,7 @@ func (l *stateLoader[S]) fields() error {
 }
 
 // saveAnew marks everything for saving in the form that the migration will give it.
-func (l *stateLoader[S]) saveAnew() {
+func (l *stateLoader) saveAnew() {
 	f := l.frame
 	f.touch()
 	for i := range f.fields {
@@ -207,7 +207,7 @@ func (l *stateLoader[S]) saveAnew() {
 }
 
 // at reads the state as it was at that clock.
-func (l *stateLoader[S]) at(clock int64) (*S, error) {
+func (l *stateLoader) at(clock int64) (statePtr, error) {
 	if state := l.states.Get(clock); state != nil {
 		return state, nil
 	}
@@ -219,7 +219,7 @@ func (l *stateLoader[S]) at(clock int64) (*S, error) {
 }
 
 // value is the saved form of a field at that clock, or of the result of a task if it is among the fields that it changed.
-func (l *stateLoader[S]) value(sf *savedField, clock int64, changed []string, rev int64) ([]byte, error) {
+func (l *stateLoader) value(sf *savedField, clock int64, changed []string, rev int64) ([]byte, error) {
 	part := sf.at(clock)
 	if slices.Contains(changed, sf.Name) {
 		part = revision{clock: rev}
@@ -234,7 +234,7 @@ func (l *stateLoader[S]) value(sf *savedField, clock int64, changed []string, re
 	return data, nil
 }
 
-func (l *stateLoader[S]) partName(name string, rev int64) string {
+func (l *stateLoader) partName(name string, rev int64) string {
 	if i, ok := l.frame.flow.shape.byName[name]; ok {
 		return l.frame.flow.shape.fields[i].partName(rev, l.frame.names.Place)
 	}
@@ -242,11 +242,11 @@ func (l *stateLoader[S]) partName(name string, rev int64) string {
 }
 
 // decode reads the state as it was at that clock, with the fields that a task changed as they are in its result.
-func (l *stateLoader[S]) decode(clock int64, changed []string, rev int64) (*S, error) {
+func (l *stateLoader) decode(clock int64, changed []string, rev int64) (statePtr, error) {
 	if l.changed && l.frame.flow.migrate != nil {
 		return l.migrate(clock, changed, rev)
 	}
-	state := new(S)
+	state := l.frame.flow.shape.fresh()
 	for k := range l.frameSaved.Fields {
 		sf := &l.frameSaved.Fields[k]
 		i, known := l.frame.flow.shape.byName[sf.Name]
@@ -264,7 +264,7 @@ func (l *stateLoader[S]) decode(clock int64, changed []string, rev int64) (*S, e
 	return state, nil
 }
 
-func (l *stateLoader[S]) set(state *S, i int, data []byte) error {
+func (l *stateLoader) set(state statePtr, i int, data []byte) error {
 	fd := &l.frame.flow.shape.fields[i]
 	err := decodeField(l.frame.flow.shape, fd, state, data)
 	if err == nil && l.changed && l.frame.flow.migrate == nil {
@@ -280,7 +280,7 @@ func (l *stateLoader[S]) set(state *S, i int, data []byte) error {
 }
 
 // migrate is decode for a state of an earlier form.
-func (l *stateLoader[S]) migrate(clock int64, changed []string, rev int64) (state *S, err error) {
+func (l *stateLoader) migrate(clock int64, changed []string, rev int64) (state statePtr, err error) {
 	values := make(Fields, len(l.frameSaved.Fields))
 	for k := range l.frameSaved.Fields {
 		sf := &l.frameSaved.Fields[k]
@@ -294,7 +294,7 @@ func (l *stateLoader[S]) migrate(clock int64, changed []string, rev int64) (stat
 	if err := l.frame.flow.migrate(values); err != nil {
 		return nil, fmt.Errorf("graph: %s: migrating the state: %w", l.frame.names.Address, err)
 	}
-	state = new(S)
+	state = l.frame.flow.shape.fresh()
 	for i := range l.frame.flow.shape.fields {
 		if data, ok := values[l.frame.flow.shape.fields[i].name]; ok {
 			if err := l.set(state, i, data); err != nil {
@@ -305,14 +305,14 @@ func (l *stateLoader[S]) migrate(clock int64, changed []string, rev int64) (stat
 	return state, nil
 }
 
-func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
+func (f *frame) loadTasks(loader *stateLoader) error {
 	for _, st := range loader.saved.at(f.names.Place).tasks {
 		n, ok := f.flow.find(st.Node)
 		if !ok {
 			return f.flow.changed(f.sess.Run(), visit.Join(f.names.Address, nodeSegment(st.Node)))
 		}
 		t := f.newTask()
-		*t = task[S]{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
+		*t = task{node: n, visit: st.Visit, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, at: st.At, saved: true, loaded: true}
 		f.seq = max(f.seq, t.seq)
 		var err error
 		if t.base, err = loader.at(t.at); err != nil {
@@ -336,12 +336,12 @@ func (f *frame[S]) loadTasks(loader *stateLoader[S]) error {
 		}
 		f.tasks = append(f.tasks, t)
 	}
-	slices.SortFunc(f.tasks, func(a, b *task[S]) int { return int(a.seq - b.seq) })
+	slices.SortFunc(f.tasks, func(a, b *task) int { return int(a.seq - b.seq) })
 	return nil
 }
 
 // result restores what a node had left when its step was cut off.
-func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
+func (l *stateLoader) result(t *task, st *savedTask) error {
 	f := l.frame
 	for _, name := range st.Changed {
 		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
@@ -363,7 +363,7 @@ func (l *stateLoader[S]) result(t *task[S], st *savedTask) error {
 }
 
 // modify lets the caller's state modifiers change the state. What they change is also what waiting nodes will see.
-func (f *frame[S]) modify() error {
+func (f *frame) modify() error {
 	if len(f.sess.modifiers) == 0 {
 		return nil
 	}
@@ -371,24 +371,24 @@ func (f *frame[S]) modify() error {
 	if err != nil {
 		return err
 	}
-	edited, err := clone(f.flow.shape, f.state)
+	edited, err := f.flow.shape.clone(f.state)
 	if err != nil {
 		return f.unsavable(err)
 	}
 	for _, modifier := range f.sess.modifiers {
-		if err := callModifier(modifier, address, &edited); err != nil {
+		if err := callModifier(modifier, address, edited); err != nil {
 			return fmt.Errorf("graph: modifying the state of %s: %w", f.names.Address, err)
 		}
 	}
-	changed := diff(f.flow.shape, f.state, &edited, nil)
+	changed := diff(f.flow.shape, f.state, edited, nil)
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := f.keepsLists(&edited); err != nil {
+	if err := f.keepsLists(edited); err != nil {
 		return fmt.Errorf("graph: modifying the state of %s: %w", f.names.Address, err)
 	}
-	err = f.apply(&contribution[S]{
-		by: "state modifier", base: f.state, at: f.clock, result: &edited, changed: changed, rev: f.nextRev(),
+	err = f.apply(&contribution{
+		by: "state modifier", base: f.state, at: f.clock, result: edited, changed: changed, rev: f.nextRev(),
 	})
 	if err != nil {
 		return err
@@ -406,18 +406,18 @@ func (f *frame[S]) modify() error {
 
 // keepsLists returns an error if a fan-out that is at work would get another list: an item would come by its question with the result
 // of another one.
-func (f *frame[S]) keepsLists(edited *S) (err error) {
+func (f *frame) keepsLists(edited statePtr) (err error) {
 	defer safely.Recover(&err)
 	for _, t := range f.tasks {
 		n, saved := f.flow.nodes[t.node], f.sess.loaded.at(t.place)
 		if n.items == nil || len(saved.journal)+len(saved.records)+len(saved.below) == 0 {
 			continue
 		}
-		before, err := clone(f.flow.shape, t.base)
+		before, err := f.flow.shape.own(t.base)
 		if err != nil {
 			return err
 		}
-		after, err := clone(f.flow.shape, edited)
+		after, err := f.flow.shape.own(edited)
 		if err != nil {
 			return err
 		}

@@ -86,22 +86,25 @@ func WithStateModifier(m StateModifier) Option {
 // Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
 // and when the node is entered again it goes on where it was.
 func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
+	return typed[S](fl.run(ctx, &input, list))
+}
+
+func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (statePtr, error) {
 	s := newSession(list)
 	if scope := visit.From(ctx); scope != nil && s.store == nil {
 		return fl.within(ctx, scope.Child(fl.address), input)
 	}
-	var zero S
 	if !utf8.ValidString(s.run) {
-		return zero, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", s.run)
+		return nil, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", s.run)
 	}
 	if s.run == "" && s.store != nil {
 		s.run = ident.Random("run")
 	} else if s.store != nil {
 		switch _, err := s.store.Load(ctx, s.key()); {
 		case err == nil:
-			return zero, fmt.Errorf("%w: %s", ErrRunExists, s.run)
+			return nil, fmt.Errorf("%w: %s", ErrRunExists, s.run)
 		case !errors.Is(err, store.ErrNotFound):
-			return zero, fmt.Errorf("graph: run %s: loading: %w", s.run, err)
+			return nil, fmt.Errorf("graph: run %s: loading: %w", s.run, err)
 		}
 	}
 	_, ctx = fermata.TakeResumeTargets(ctx)
@@ -110,7 +113,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 	s.setStatus(StatusRunning, nil)
 	state, err := fl.execute(ctx, s, input)
 	if s.version == 0 && errors.Is(err, ErrTakenOver) {
-		return zero, fmt.Errorf("%w: %s", ErrRunExists, s.run)
+		return nil, fmt.Errorf("%w: %s", ErrRunExists, s.run)
 	}
 	return state, err
 }
@@ -119,19 +122,22 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 // or with none after a stop, a failure or a crash. Nothing runs if any answer is wrong, unknown or late. What is not
 // answered stays as it is. It returns what [Flow.Run] does.
 func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
-	var zero S
+	return typed[S](fl.resume(ctx, run, list))
+}
+
+func (fl *compiled) resume(ctx context.Context, run string, list []Option) (statePtr, error) {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
-		return zero, err
+		return nil, err
 	}
 	switch {
 	case s.head.Status == StatusFinished:
-		return zero, fmt.Errorf("%w: %s", ErrFinished, run)
+		return nil, fmt.Errorf("%w: %s", ErrFinished, run)
 	case s.head.Status == StatusRunning && !s.takeOver:
-		return zero, fmt.Errorf("%w: %s", ErrRunning, run)
+		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
 	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
-		return zero, fl.changed(run, missing...)
+		return nil, fl.changed(run, missing...)
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
@@ -140,20 +146,20 @@ func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, e
 		}
 	}
 	if len(s.twice) > 0 {
-		return zero, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
+		return nil, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
 	}
 	checked, err := s.check(fl, targets, s.answers)
 	if err != nil {
-		return zero, err
+		return nil, err
 	}
 	if err := s.accept(ctx, checked); err != nil {
-		return zero, err
+		return nil, err
 	}
-	return fl.execute(ctx, s, zero)
+	return fl.execute(ctx, s, nil)
 }
 
 // open loads a run of this graph.
-func (fl *Flow[S]) open(ctx context.Context, run string, list []Option) (*session, error) {
+func (fl *compiled) open(ctx context.Context, run string, list []Option) (*session, error) {
 	s := newSession(list)
 	if s.run = run; s.store == nil {
 		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
@@ -180,11 +186,10 @@ func (fl *Flow[S]) open(ctx context.Context, run string, list []Option) (*sessio
 }
 
 // execute takes the outermost frame as far as it gets, and writes down how that ended.
-func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) {
-	var zero S
+func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (statePtr, error) {
 	f, err := fl.frameAt(s, "", fl.address, input)
 	if err != nil && s.loaded == nil {
-		return zero, err // nothing has begun, and nothing is saved
+		return nil, err // nothing has begun, and nothing is saved
 	}
 	if err == nil && s.loaded == nil {
 		err = f.save(ctx) // from here on nobody else can start a run of this id
@@ -198,26 +203,25 @@ func (fl *Flow[S]) execute(ctx context.Context, s *session, input S) (S, error) 
 	signals, failure := (&visit.Scope{}).Collect(err)
 	switch {
 	case signals != nil && failure == nil:
-		shown, err := clone(fl.shape, f.state)
+		shown, err := fl.shape.shown(f.state)
 		if err != nil {
-			return zero, s.fail(ctx, err)
+			return nil, s.fail(ctx, err)
 		}
-		return zero, s.wait(ctx, fl, shown)
+		return nil, s.wait(ctx, fl, shown)
 	}
-	return zero, s.fail(ctx, failure)
+	return nil, s.fail(ctx, failure)
 }
 
-func (fl *Flow[S]) finish(ctx context.Context, s *session, f *frame[S]) (S, error) {
-	var zero S
+func (fl *compiled) finish(ctx context.Context, s *session, f *frame) (statePtr, error) {
 	s.setStatus(StatusFinished, nil)
 	if err := s.flush(ctx); err != nil {
-		return zero, s.fail(ctx, err)
+		return nil, s.fail(ctx, err)
 	}
-	return clone(fl.shape, f.state)
+	return fl.shape.own(f.state)
 }
 
 // wait saves the run and only then says that it waits.
-func (s *session) wait(ctx context.Context, root subgraph, state any) error {
+func (s *session) wait(ctx context.Context, root *compiled, state any) error {
 	open := s.waiting(root)
 	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
 		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})

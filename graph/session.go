@@ -36,10 +36,10 @@ type session struct {
 	// version is that of the last save, ledger what changed since. It is nil without a store.
 	version  int64
 	ledger   *ledger
-	frames   []stager          // at work
-	few      [2]stager         // room for them
+	frames   []*frame          // at work
+	few      [2]*frame         // room for them
 	journals map[string]string // the visits of journal parts that were written
-	changed  []stager          // of these, the ones that have something to stage
+	changed  []*frame          // of these, the ones that have something to stage
 	records  *few.Map[string, *visit.Record]
 	bad      []*fermata.AnswerError
 	broken   error
@@ -48,14 +48,6 @@ type session struct {
 type about struct {
 	open  []*visit.Record
 	fresh bool
-}
-
-// stager is a frame as the session sees it: asked before each save to stage what it has not staged yet.
-type stager interface {
-	stage() error
-	framePlace() string
-	// discard ends it, and returns the changes that leave nothing of it in the store.
-	discard() []change
 }
 
 var _ visit.Host = (*session)(nil)
@@ -160,7 +152,7 @@ func (s *session) put(changes ...change) {
 	}
 }
 
-func (s *session) join(f stager) {
+func (s *session) join(f *frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frames == nil {
@@ -173,7 +165,7 @@ func (s *session) join(f stager) {
 }
 
 // touch notes that a frame has something to stage.
-func (s *session) touch(f stager) {
+func (s *session) touch(f *frame) {
 	if s.store == nil {
 		return
 	}
@@ -297,10 +289,10 @@ func (s *session) inside(place string, ranGraphs bool) (changes []change, open [
 	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
 		return nil, nil
 	}
-	var frames []stager
+	var frames []*frame
 	s.mu.Lock()
-	s.frames = slices.DeleteFunc(s.frames, func(f stager) bool {
-		if f.framePlace() == "" || !visit.Below(f.framePlace(), place) {
+	s.frames = slices.DeleteFunc(s.frames, func(f *frame) bool {
+		if f.names.Place == "" || !visit.Below(f.names.Place, place) {
 			return false
 		}
 		frames = append(frames, f)
@@ -357,7 +349,7 @@ func (s *session) abandoned(place string, signals []*visit.Signal) (open []*visi
 	running := make(map[string]bool)
 	s.mu.Lock()
 	for _, f := range s.frames {
-		running[f.framePlace()] = true
+		running[f.names.Place] = true
 	}
 	s.mu.Unlock()
 	for _, r := range s.below(place) {
@@ -386,7 +378,7 @@ type answered struct {
 }
 
 // check looks at what the caller gave for each interrupt. Nothing is changed by it.
-func (s *session) check(root subgraph, given ...map[string]any) ([]answered, error) {
+func (s *session) check(root *compiled, given ...map[string]any) ([]answered, error) {
 	var checked []answered
 	for _, answers := range given {
 		for id, answer := range answers {
@@ -409,7 +401,7 @@ func (s *session) check(root subgraph, given ...map[string]any) ([]answered, err
 	return checked, nil
 }
 
-func (s *session) checkOne(r *visit.Record, answer any, root subgraph) (data json.RawMessage, err error) {
+func (s *session) checkOne(r *visit.Record, answer any, root *compiled) (data json.RawMessage, err error) {
 	defer func() {
 		if broken, ok := errors.AsType[*PanicError](err); ok {
 			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
@@ -483,7 +475,7 @@ func (s *session) accept(ctx context.Context, answers []answered) error {
 }
 
 // waiting lists the open interrupts, with the places around them.
-func (s *session) waiting(root subgraph) []*fermata.InterruptCtx {
+func (s *session) waiting(root *compiled) []*fermata.InterruptCtx {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record

@@ -19,8 +19,13 @@ import (
 	"github.com/fermata-go/fermata/internal/savable"
 )
 
+// statePtr points to a state, which is of whatever type the graph is over. Only the edge of the engine knows the type, [Graph] and [Flow]: if all of it did, every
+// type of state would have a copy of the engine compiled for it, a second's work.
+type statePtr any
+
 // shape is what the engine knows of a state type: its fields, which are the unit of saving and merging.
 type shape struct {
+	typ    reflect.Type
 	fields []field
 	byName map[string]int
 	// plain is true if a copy of the state shares nothing with the original.
@@ -102,7 +107,7 @@ func describe(w io.Writer, t reflect.Type, path []reflect.Type) {
 }
 
 func fieldsOf(t reflect.Type) (*shape, []string) {
-	s := &shape{byName: make(map[string]int), plain: true}
+	s := &shape{typ: t, byName: make(map[string]int), plain: true}
 	var mistakes []string
 	if t.Kind() != reflect.Struct || savable.HasOwnJSON(t) {
 		s.whole = true
@@ -188,7 +193,7 @@ func hides(t reflect.Type, path []reflect.Type) bool {
 	return false
 }
 
-// of returns the field's value in the state that ptr points to.
+// of returns the field's value in a state.
 func (s *shape) of(f *field, state reflect.Value) reflect.Value {
 	if s.whole {
 		return state
@@ -196,27 +201,55 @@ func (s *shape) of(f *field, state reflect.Value) reflect.Value {
 	return state.Field(f.index)
 }
 
-// clone copies the state so that nobody who changes the copy changes the original.
-func clone[S any](sh *shape, state *S) (S, error) {
-	if sh.plain {
-		return *state, nil
+// fresh returns a state with nothing in it.
+func (s *shape) fresh() statePtr { return reflect.New(s.typ).Interface() }
+
+// value is the state itself, as people are shown it.
+func (s *shape) value(state statePtr) any { return reflect.ValueOf(state).Elem().Interface() }
+
+// shown is value, and nobody who changes it changes the original.
+func (s *shape) shown(state statePtr) (any, error) {
+	own, err := s.own(state)
+	if err != nil {
+		return nil, err
 	}
-	return cloneDeep(sh, state)
+	return s.value(own), nil
 }
 
-func cloneDeep[S any](sh *shape, state *S) (dup S, err error) {
+// pointer makes a state of a value.
+func (s *shape) pointer(value reflect.Value) statePtr {
+	state := reflect.New(s.typ)
+	state.Elem().Set(value)
+	return state.Interface()
+}
+
+// own is the state for somebody who takes it as a value, and may then change everything in it.
+func (s *shape) own(state statePtr) (statePtr, error) {
+	if s.plain {
+		return state, nil
+	}
+	return s.clone(state)
+}
+
+// shallow copies a state, but nothing that it refers to.
+func (s *shape) shallow(state statePtr) statePtr {
+	return s.pointer(reflect.ValueOf(state).Elem())
+}
+
+// clone copies the state so that nobody who changes the copy changes the original.
+func (s *shape) clone(state statePtr) (dup statePtr, err error) {
 	defer safely.Recover(&err) // a type may have JSON methods that panic
-	dup = *state
-	v := reflect.ValueOf(&dup).Elem()
-	for i := range sh.fields {
-		f := &sh.fields[i]
+	dup = s.shallow(state)
+	v := reflect.ValueOf(dup).Elem()
+	for i := range s.fields {
+		f := &s.fields[i]
 		if f.plain {
 			continue
 		}
-		value := sh.of(f, v)
+		value := s.of(f, v)
 		copied, err := deepCopy(value, 0)
 		if err != nil {
-			return dup, fmt.Errorf("state field %s: %w", f.name, err)
+			return nil, fmt.Errorf("state field %s: %w", f.name, err)
 		}
 		value.Set(copied)
 	}
@@ -224,7 +257,7 @@ func cloneDeep[S any](sh *shape, state *S) (dup S, err error) {
 }
 
 // diff appends the indices of the fields in which the two states differ.
-func diff[S any](sh *shape, base, out *S, changed []int) []int {
+func diff(sh *shape, base, out statePtr, changed []int) []int {
 	a, b := reflect.ValueOf(base).Elem(), reflect.ValueOf(out).Elem()
 	for i := range sh.fields {
 		f := &sh.fields[i]
@@ -263,12 +296,12 @@ func sameJSON(a, b any) bool {
 }
 
 // set copies one field from one state to another.
-func set[S any](sh *shape, f *field, dst, src *S) {
+func set(sh *shape, f *field, dst, src statePtr) {
 	sh.of(f, reflect.ValueOf(dst).Elem()).Set(sh.of(f, reflect.ValueOf(src).Elem()))
 }
 
 // encodeField returns the JSON of one field.
-func encodeField[S any](sh *shape, f *field, state *S) (data []byte, err error) {
+func encodeField(sh *shape, f *field, state statePtr) (data []byte, err error) {
 	defer safely.Recover(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
 	data, err = f.encode(value)
@@ -295,7 +328,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 }
 
 // decodeField reads one field. Numbers in untyped places stay as they were written.
-func decodeField[S any](sh *shape, f *field, state *S, data []byte) (err error) {
+func decodeField(sh *shape, f *field, state statePtr, data []byte) (err error) {
 	defer safely.Recover(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
 	switch f.scalar {

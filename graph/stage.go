@@ -3,7 +3,7 @@ package graph
 import "github.com/fermata-go/fermata"
 
 // stage hands the session everything that changed since the last time, as one batch.
-func (f *frame[S]) stage() error {
+func (f *frame) stage() error {
 	f.lock()
 	defer f.unlock()
 	f.listed = false
@@ -34,7 +34,7 @@ func (f *frame[S]) stage() error {
 	return nil
 }
 
-func (f *frame[S]) stageTask(t *task[S], changes []change) ([]change, error) {
+func (f *frame) stageTask(t *task, changes []change) ([]change, error) {
 	saved := savedTask{Node: f.flow.nodes[t.node].name, Visit: t.visit, Seq: t.seq, At: t.at, Status: t.status, Attempt: t.attempt}
 	if t.status == taskFinished {
 		var err error
@@ -47,7 +47,7 @@ func (f *frame[S]) stageTask(t *task[S], changes []change) ([]change, error) {
 }
 
 // stageResult stages what a node left that has finished before its siblings.
-func (f *frame[S]) stageResult(t *task[S], saved *savedTask, changes []change) ([]change, error) {
+func (f *frame) stageResult(t *task, saved *savedTask, changes []change) ([]change, error) {
 	saved.Rev = t.rev
 	if t.data == nil {
 		t.data = make([][]byte, len(t.changed))
@@ -67,12 +67,12 @@ func (f *frame[S]) stageResult(t *task[S], saved *savedTask, changes []change) (
 	return changes, nil
 }
 
-func (f *frame[S]) unsavable(err error) error {
+func (f *frame) unsavable(err error) error {
 	return &fermata.EncodeError{What: "the state of " + f.names.Address, Err: err}
 }
 
 // stageState stages the frame itself and the values of its fields that are new. Values that nobody needs any more are pending: see prune.
-func (f *frame[S]) stageState(changes []change) ([]change, error) {
+func (f *frame) stageState(changes []change) ([]change, error) {
 	for i := range f.fields {
 		var err error
 		if changes, err = f.stageField(i, changes); err != nil {
@@ -82,7 +82,7 @@ func (f *frame[S]) stageState(changes []change) ([]change, error) {
 	return append(changes, change{partFrame + f.names.Place, f.encode()}), nil
 }
 
-func (f *frame[S]) nodeNames(nodes []int) (names []string) {
+func (f *frame) nodeNames(nodes []int) (names []string) {
 	for _, n := range nodes {
 		names = append(names, f.flow.nodes[n].name)
 	}
@@ -90,7 +90,7 @@ func (f *frame[S]) nodeNames(nodes []int) (names []string) {
 }
 
 // live counts the tasks that are, or are about to be, in the store.
-func (f *frame[S]) live() int {
+func (f *frame) live() int {
 	n := 0
 	for _, t := range f.tasks {
 		if t.status != taskOver {
@@ -101,7 +101,7 @@ func (f *frame[S]) live() int {
 }
 
 // stageField stages the values of a field that are new and large as parts of their own. Small ones stand in the frame's part.
-func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
+func (f *frame) stageField(i int, changes []change) ([]change, error) {
 	fd, revs := &f.flow.shape.fields[i], &f.fields[i]
 	for k := range revs.revs {
 		rev := &revs.revs[k]
@@ -123,7 +123,7 @@ func (f *frame[S]) stageField(i int, changes []change) ([]change, error) {
 }
 
 // having returns a state in which field i has the value of that revision.
-func (f *frame[S]) having(i int, clock int64) *S {
+func (f *frame) having(i int, clock int64) statePtr {
 	revs := &f.fields[i]
 	if clock != revs.newest() {
 		for _, t := range f.tasks {
@@ -137,7 +137,7 @@ func (f *frame[S]) having(i int, clock int64) *S {
 
 // discard makes the frame one that is never staged again. It returns what the frame had yet to stage, and the removal of
 // everything that it has in the store.
-func (f *frame[S]) discard() []change {
+func (f *frame) discard() []change {
 	f.lock()
 	defer f.unlock()
 	f.gone = true

@@ -13,7 +13,7 @@ import (
 
 // step enters the nodes of all ready tasks, waits until each has finished, waits or has failed, merges what finished and
 // finds out what comes next. It returns the failures.
-func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
+func (f *frame) step(ctx context.Context, ready []*task) error {
 	rev := f.nextRev()
 	for _, t := range ready {
 		t.rev = rev
@@ -34,11 +34,10 @@ func (f *frame[S]) step(ctx context.Context, ready []*task[S]) error {
 
 // enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
 // just because another node of the step takes longer.
-func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) (failure error) {
+func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure error) {
 	defer safely.Recover(&failure) // of whoever watches; what the node does is caught further in
 	n := f.flow.nodes[t.node]
-	e := new(entry[S])
-	v, out := &e.visit, &e.out
+	v, out := f.flow.entry()
 	v.Init(&f.names, &f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded.at(t.place)
@@ -75,16 +74,10 @@ func (f *frame[S]) enter(ctx context.Context, t *task[S], siblings bool) (failur
 	return nil
 }
 
-// entry is what entering a node needs, in one piece.
-type entry[S any] struct {
-	visit visit.Visit
-	out   S
-}
-
 // call gives the node a state of its own, the time it may take, and a net below it.
-func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (err error) {
+func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err error) {
 	defer safely.Recover(&err)
-	own, err := clone(f.flow.shape, t.base)
+	own, err := f.flow.shape.own(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
@@ -93,16 +86,11 @@ func (f *frame[S]) call(ctx context.Context, n *node[S], t *task[S], out *S) (er
 		ctx, cancel = context.WithTimeout(ctx, n.timeout)
 		defer cancel()
 	}
-	if n.each != nil {
-		*out, err = n.each(ctx, own, f.flow.parallel)
-	} else {
-		*out, err = n.fn(ctx, own)
-	}
-	return err
+	return n.run(ctx, own, out, f.flow.parallel)
 }
 
 // failed leaves the task ready, to be entered again by the next resume.
-func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
+func (f *frame) failed(t *task, v *visit.Visit, err error) error {
 	bad := v.BadAnswers()
 	f.sess.refused(bad)
 	f.mu.Lock()
@@ -122,18 +110,18 @@ func (f *frame[S]) failed(t *task[S], v *visit.Visit, err error) error {
 }
 
 // keep stages an interrupt. It is called with the lock held.
-func (f *frame[S]) keep(r *visit.Record, info any) {
+func (f *frame) keep(r *visit.Record, info any) {
 	f.stageLater(f.sess.keep(r, info))
 }
 
 // settle stages an interrupt that nobody can answer any more. It is called with the lock held.
-func (f *frame[S]) settle(r *visit.Record, status visit.Status) {
+func (f *frame) settle(r *visit.Record, status visit.Status) {
 	f.stageLater(f.sess.settle(r, status))
 }
 
 // withdraw stages interrupts of graphs that the node of this frame gave up. What still runs there keeps its own records. It is
 // called with the lock held.
-func (f *frame[S]) withdraw(open []*visit.Record) {
+func (f *frame) withdraw(open []*visit.Record) {
 	for _, r := range open {
 		settled := r.Settled(visit.Withdrawn)
 		f.keep(&settled, nil)
@@ -142,7 +130,7 @@ func (f *frame[S]) withdraw(open []*visit.Record) {
 
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
 // no longer fresh.
-func (f *frame[S]) waits(t *task[S], v *visit.Visit, signals []*visit.Signal) error {
+func (f *frame) waits(t *task, v *visit.Visit, signals []*visit.Signal) error {
 	f.sess.refused(v.BadAnswers())
 	left := v.Left(signals)
 	f.mu.Lock()
@@ -192,7 +180,7 @@ func unanswered(r *visit.Record) error {
 
 // finished keeps the result of a node until the step is over. Its JSON is made here, so that a state which cannot be saved
 // is a failure of the node that made it.
-func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error {
+func (f *frame) finished(t *task, v *visit.Visit, used bool, out statePtr) error {
 	changed := diff(f.flow.shape, t.base, out, t.few[:0])
 	var data [][]byte
 	if f.sess.store != nil && !f.sess.saveOnHold {
@@ -218,7 +206,7 @@ func (f *frame[S]) finished(t *task[S], v *visit.Visit, used bool, out *S) error
 
 // forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
 // called with the lock held.
-func (f *frame[S]) forget(t *task[S], v *visit.Visit) error {
+func (f *frame) forget(t *task, v *visit.Visit) error {
 	for r := range v.Records() {
 		status, err := lastStatus(r)
 		if err != nil {

@@ -17,58 +17,63 @@ import (
 // by their arguments alone. The nodes of the inner graph have addresses below that of the node; what is done in it is not
 // done again, whichever of its questions is answered when.
 func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out func(S, T) S, options ...NodeOption) {
-	n := &node[S]{name: name}
+	n := &node{name: name}
 	if flow != nil && in != nil && out != nil {
-		n.sub = flow
-		n.fn = func(ctx context.Context, state S) (S, error) {
+		n.sub = flow.compiled
+		n.run = func(ctx context.Context, from, to statePtr, _ int) error {
+			state := *from.(*S)
 			inner, err := flow.within(ctx, visit.From(ctx), in(state))
-			if err != nil {
-				return state, err
+			if err == nil {
+				*to.(*S) = out(state, inner)
 			}
-			return out(state, inner), nil
+			return err
 		}
 	}
 	g.add(n, options)
 }
 
-// within runs the graph as a part of the visit that scope is in.
 func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, error) {
-	var zero S
+	return typed[S](fl.compiled.within(ctx, scope, &input))
+}
+
+// within runs the graph as a part of the visit that scope is in.
+func (fl *compiled) within(ctx context.Context, scope *visit.Scope, input statePtr) (statePtr, error) {
 	s, ok := scope.Host.(*session)
 	if !ok {
-		return zero, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
+		return nil, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
 	}
 	if err := scope.ClaimGraph(); err != nil {
-		return zero, err
+		return nil, err
 	}
 	f, err := fl.frameAt(s, scope.At(), scope.FullAddress(), input)
 	if err != nil {
-		return zero, err
+		return nil, err
 	}
 	if !f.done {
 		if err := f.run(ctx); err != nil {
 			if signals, plain := scope.Collect(err); plain == nil {
 				scope.Hand(visit.Flatten(signals)...)
 			}
-			return zero, err
+			return nil, err
 		}
 	}
-	return clone(fl.shape, f.state)
+	return fl.shape.own(f.state)
 }
 
 // Each adds a node that does work for every item of a list, all at the same time. Every item has its own address, may ask on
 // its own, and is not worked on again once it is done. collect gets the results in the order of the items. items and
 // collect must go by their arguments alone.
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
-	n := &node[S]{name: name, fanOut: true, unsavable: savable.Mistakes(reflect.TypeFor[R](), fmt.Sprintf("a result of node %q", name))}
+	n := &node{name: name, fanOut: true, unsavable: savable.Mistakes(reflect.TypeFor[R](), fmt.Sprintf("a result of node %q", name))}
 	if items != nil && work != nil && collect != nil {
-		n.items = func(state S) any { return items(state) }
-		n.each = func(ctx context.Context, state S, parallel int) (S, error) {
+		n.items = func(in statePtr) any { return items(*in.(*S)) }
+		n.run = func(ctx context.Context, in, out statePtr, parallel int) error {
+			state := *in.(*S)
 			results, err := each(ctx, parallel, items(state), work)
-			if err != nil {
-				return state, err
+			if err == nil {
+				*out.(*S) = collect(state, results)
 			}
-			return collect(state, results), nil
+			return err
 		}
 	}
 	g.add(n, options)
@@ -77,13 +82,13 @@ func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ct
 // EachFlow is [Each] with a graph as the work: every item is the state of a graph of its own.
 func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[T], collect func(S, []T) S, options ...NodeOption) {
 	if flow == nil {
-		g.add(&node[S]{name: name, fanOut: true}, options)
+		g.add(&node{name: name, fanOut: true}, options)
 		return
 	}
 	Each(g, name, items, func(ctx context.Context, item T) (T, error) {
 		return flow.within(ctx, visit.From(ctx), item)
 	}, collect, options...)
-	g.nodes[len(g.nodes)-1].sub = flow
+	g.nodes[len(g.nodes)-1].sub = flow.compiled
 }
 
 func each[T, R any](ctx context.Context, limit int, items []T, work func(context.Context, T) (R, error)) ([]R, error) {

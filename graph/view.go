@@ -13,7 +13,7 @@ import (
 // viewer makes of stored interrupts what people see. Places that several interrupts share are the same pointer.
 type viewer struct {
 	session *session
-	root    subgraph
+	root    *compiled
 	seen    few.Map[string, *fermata.InterruptCtx] // by interrupt id or, for a graph, by address
 }
 

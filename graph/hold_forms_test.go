@@ -1,0 +1,87 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// TestHold_TakesBackAStateInEveryFormOfItsType is about states that are no structs, and about the forms in which Go can hand one back.
+func TestHold_TakesBackAStateInEveryFormOfItsType(t *testing.T) {
+	type note struct{ Text string }
+	edited := note{"edited"}
+	untyped := any("edited")
+	t.Run("struct", func(t *testing.T) {
+		handBack(t, note{"draft"}, `{"Text":"edited"}`, edited, &edited, json.RawMessage(`{"Text":"edited"}`), map[string]any{"Text": "edited"})
+		refuse(t, note{"draft"}, (*note)(nil), 7, json.RawMessage(`{}`))
+	})
+	t.Run("pointer", func(t *testing.T) {
+		at := &edited
+		handBack(t, &note{"draft"}, `{"Text":"edited"}`, at, &at, edited, json.RawMessage(`{"Text":"edited"}`))
+		refuse(t, &note{"draft"}, (**note)(nil), "edited")
+	})
+	t.Run("number", func(t *testing.T) {
+		seven := 7
+		handBack(t, 1, `7`, seven, &seven, json.RawMessage(`7`), int64(7))
+		refuse(t, 1, (*int)(nil), "seven", json.RawMessage(`7.5`))
+	})
+	t.Run("anything", func(t *testing.T) {
+		handBack(t, any("draft"), `"edited"`, "edited", &untyped, json.RawMessage(`"edited"`))
+		refuse(t, any("draft"), (*any)(nil))
+	})
+	t.Run("unchanged", func(t *testing.T) {
+		handBack(t, note{"draft"}, `{"Text":"draft"}`, nil, json.RawMessage(`null`))
+	})
+}
+
+// handBack answers a hold with each of these, and expects the run to end with this state.
+func handBack[S any](t *testing.T, input S, want string, answers ...any) {
+	t.Helper()
+	for _, answer := range answers {
+		flow, st, id := held(t, input)
+		got, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, answer))
+		data, _ := json.Marshal(got)
+		if err != nil || string(data) != want {
+			t.Errorf("%T %v: %s, %v; want %s", answer, answer, data, err, want)
+		}
+	}
+}
+
+// refuse answers a hold with each of these, and expects it to stay open.
+func refuse[S any](t *testing.T, input S, answers ...any) {
+	t.Helper()
+	for _, answer := range answers {
+		flow, st, id := held(t, input)
+		if got, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, answer)); err == nil {
+			t.Errorf("%T %v was taken, and the run ended with %v", answer, answer, got)
+		}
+		if seen, err := flow.Inspect(t.Context(), "r", graph.WithStore(st)); err != nil || len(seen.Interrupts) != 1 {
+			t.Errorf("%T %v: after it the run waits for %d answers, %v", answer, answer, len(seen.Interrupts), err)
+		}
+	}
+}
+
+// held is a run that waits before its only node.
+func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Store, string) {
+	t.Helper()
+	g := graph.New[S]("held")
+	g.Node("pass", func(_ context.Context, s S) (S, error) { return s, nil })
+	g.Edge(graph.Start, "pass")
+	g.Edge("pass", graph.End)
+	g.HoldBefore("pass")
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := memory.New()
+	_, err = flow.Run(t.Context(), input, graph.WithStore(st), graph.WithRun("r"))
+	info, waits := fermata.ExtractInterruptInfo(err)
+	if !waits {
+		t.Fatalf("it does not wait: %v", err)
+	}
+	return flow, st, info.Interrupts[0].ID
+}

@@ -16,8 +16,8 @@ SOAKCHECKS ?= 5000
 # Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
 MUTATEFLAGS ?=
 
-# The modules that we write, this one first. tools/ only pins the linters.
-MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
+# The modules that we write. The tests of bench/ are among the longest, and begin first. tools/ only pins the linters.
+MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort -r
 
 # How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. The linters and
 # every test that builds a program do the same, so that everything is compiled twice and not four times: once with the detector, and once without.

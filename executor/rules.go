@@ -125,7 +125,6 @@ func askedKey(run store.Run, interrupt string) string {
 // describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
 func (e *Executor) describe(in *policy.Input, c *filing) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = c.run.Account, e.config.Desk.Environment, c.run.Graph, c.dossier.Requester, c.now
-	in.Untold = policy.Untellable
 	if e.config.Desk.Zone != nil {
 		in.Zone = e.config.Desk.Zone.String()
 	}

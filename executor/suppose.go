@@ -50,7 +50,7 @@ func (e *Executor) Suppose(ctx context.Context, s Supposed) (policy.Decision, er
 	if err := e.tellTime(ctx, c); err != nil {
 		return policy.Decision{}, err
 	}
-	j, err := e.judgeInput(ctx, c, policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent})
+	j, err := e.judgeInput(ctx, c, policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, Untold: policy.Untellable})
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/fermata-go/fermata"
 )
@@ -16,11 +17,15 @@ type Hook struct {
 	Rules Source
 	// Describe adds what the action itself does not tell: account, requester, environment, the time. The input comes with
 	// tool, arguments, run, graph, node and agent. Without it rules see no more than that, at no time.
+	//
+	// What it does not say of effects, cost, risk and revision stays [Input.Untold]: it tells one by any other value than the zero, effects also by an empty
+	// list, and a zero by taking the name out of Untold.
 	Describe func(ctx context.Context, action fermata.ActionRequest, in *Input) error
 	// Numbers returns a number for each demand, under its Key. Without it rules that look at the past cannot be judged.
 	Numbers func(ctx context.Context, demands []Demand) (map[string]int64, error)
 	// Decided gets every decision before it counts, to keep it. It may make an ask into an allow if a grant covers it; what it
-	// returns is what counts.
+	// returns is what counts. The input is as it was judged, but for what the file says of its tool: a grant with a budget of the cost needs it as [Set.Rated]
+	// returns it.
 	Decided func(ctx context.Context, in Input, decision Decision) (Decision, error)
 }
 
@@ -38,6 +43,7 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 			return fermata.Ruling{}, fmt.Errorf("policy: %w", err)
 		}
 		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run // what is judged is what will be done
+		in.Untold = slices.DeleteFunc(slices.Clone(in.Untold), in.tells)
 	}
 	if err := h.fetch(ctx, set, &in); err != nil {
 		return fermata.Ruling{}, err
@@ -74,9 +80,9 @@ func (h *Hook) fetch(ctx context.Context, set *Set, in *Input) error {
 	return nil
 }
 
-// InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent.
+// InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent. All else is [Input.Untold].
 func InputOf(action fermata.ActionRequest) Input {
-	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run}
+	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, Untold: slices.Clone(Untellable)}
 	for _, segment := range action.Address {
 		switch segment.Type {
 		case fermata.SegmentRunnable:

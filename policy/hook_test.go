@@ -137,6 +137,35 @@ func TestHook_DecidedSeesAllAndMayLiftAnAskButNoDeny(t *testing.T) {
 	}
 }
 
+// What is not known is not nothing: a tool that nobody has rated does not pass for one that only reads and costs nothing.
+func TestHook_WhatNobodyTellsOpensNothing(t *testing.T) {
+	for _, c := range []struct {
+		when string
+		tell func(*policy.Input)
+		want bool
+	}{
+		{`req.effects.size() == 0`, nil, false},
+		{`req.effects.size() == 0`, func(in *policy.Input) { in.Account = "acme" }, false},
+		{`req.effects.size() == 0`, func(in *policy.Input) { in.Effects = []string{} }, true},
+		{`req.cost <= 5`, func(in *policy.Input) { in.Risk = 1 }, false},
+		{`req.cost <= 5`, func(in *policy.Input) { in.Cost = 5 }, true},
+		{`req.cost <= 5`, func(in *policy.Input) { in.Untold = nil }, true},
+		{`req.risk < 2`, nil, false},
+		{`req.risk < 2`, func(in *policy.Input) { in.Risk = 1 }, true},
+		{`req.revision < 2`, nil, false},
+		{`req.revision < 2`, func(in *policy.Input) { in.Revision = 1 }, true},
+	} {
+		hook := &policy.Hook{Rules: load(t, "default: deny\nrules:\n- {id: harmless, when: '"+c.when+"', then: allow}\n")}
+		if c.tell != nil {
+			hook.Describe = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error { c.tell(in); return nil }
+		}
+		out, err := pay(t, hook, 1)
+		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected == c.want {
+			t.Errorf("%s: %q, %v; want it allowed: %t", c.when, out, err, c.want)
+		}
+	}
+}
+
 // Describe adds to the action. It cannot put another one in its place.
 func TestI6_HookJudgesWhatWillBeDone(t *testing.T) {
 	hook := newHook(t, 0)

@@ -48,6 +48,19 @@ type Input struct {
 // Untellable are the fields that [Input.Untold] can name: an action does not tell them of itself.
 var Untellable = []string{"effects", "cost", "risk", "revision"}
 
+// tells reports whether the input has a value for a field that [Input.Untold] can name.
+func (in *Input) tells(field string) bool {
+	switch field {
+	case tellsEffects:
+		return in.Effects != nil
+	case tellsCost:
+		return in.Cost != 0
+	case tellsRisk:
+		return in.Risk != 0
+	}
+	return in.Revision != 0
+}
+
 // untold are the places that rules cannot look at.
 func (in Input) untold() []*cel.AttributePatternType {
 	var places []*cel.AttributePatternType

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -141,8 +142,9 @@ func (f *frame) reopen(t *task, r *visit.Record, err error) error {
 }
 
 // decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
-func decodeState(sh *shape, data []byte) (statePtr, error) {
-	state := sh.fresh()
+func decodeState(sh *shape, data []byte) (state statePtr, err error) {
+	defer safely.Recover(&err) // a type may have JSON methods that panic
+	state = sh.fresh()
 	if err := strictjson.Decode(data, state); err != nil {
 		return state, err
 	}

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -84,4 +85,27 @@ func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Store, string) 
 		t.Fatalf("it does not wait: %v", err)
 	}
 	return flow, st, info.Interrupts[0].ID
+}
+
+// brittle is a state whose JSON methods are not to be trusted.
+type brittle struct{ Text string }
+
+func (s *brittle) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &s.Text); err == nil && s.Text == "boom" {
+		panic(s.Text)
+	}
+	return nil
+}
+
+func (s brittle) MarshalJSON() ([]byte, error) { return json.Marshal(s.Text) }
+
+func TestHold_AStateThatPanicsWhenItIsReadLeavesItOpen(t *testing.T) {
+	flow, st, id := held(t, brittle{"draft"})
+	_, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, brittle{"boom"}))
+	if _, ok := errors.AsType[*graph.PanicError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+	if got, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, brittle{"edited"})); err != nil || got.Text != "edited" {
+		t.Errorf("got %v, %v", got, err)
+	}
 }

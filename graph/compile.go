@@ -15,7 +15,10 @@ import (
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
-type Flow[S any] struct{ *compiled }
+type Flow[S any] struct {
+	_ [0]*S // or Go would convert it to a flow over any other state
+	*compiled
+}
 
 // compiled is a graph ready to run, whatever its state.
 type compiled struct {
@@ -68,7 +71,7 @@ func (g *Graph[S]) Compile() (*Flow[S], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Flow[S]{fl}, nil
+	return &Flow[S]{compiled: fl}, nil
 }
 
 func (g *draft) compile(state reflect.Type, entry func() (*visit.Visit, statePtr)) (*compiled, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -217,4 +218,16 @@ func TestRun_RouteToAnUndeclaredTargetIsAnErrorAndCanBeMended(t *testing.T) {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	c.want(t, map[string]int{"a": 1, "b": 1})
+}
+
+// What is inside does not know the type of the state, and would find out by a panic.
+func TestFlow_IsOfItsStateAndOfNoOther(t *testing.T) {
+	for _, types := range [][2]reflect.Type{
+		{reflect.TypeFor[*graph.Flow[notes]](), reflect.TypeFor[*graph.Flow[string]]()},
+		{reflect.TypeFor[*graph.Graph[notes]](), reflect.TypeFor[*graph.Graph[string]]()},
+	} {
+		if types[0].ConvertibleTo(types[1]) {
+			t.Errorf("Go converts a %s to a %s", types[0], types[1])
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -120,6 +121,20 @@ func (d *dated) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &d.Note)
 }
 
+// price and level are written for people.
+type (
+	price struct{ Cents int }
+	level int
+)
+
+func (p price) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(p.Cents, " cents")) }
+func (l level) MarshalText() ([]byte, error) { return []byte(fmt.Sprint("level ", int(l))), nil }
+
+// sparse leaves out what it can, and is read as any other.
+type sparse struct{ A, B int }
+
+func (s sparse) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]int{"A": s.A}) }
+
 func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 	type inner struct{ hidden int }
 	type embedding struct {
@@ -136,6 +151,9 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 		{"channel", func() error { return compileState[struct{ C chan int }]() }, "chan int"},
 		{"function", func() error { return compileState[struct{ F []func() }]() }, "func()"},
 		{"interface", func() error { return compileState[struct{ E error }]() }, "use a concrete type"},
+		{"interface with JSON of its own", func() error { return compileState[struct{ M []json.Marshaler }]() }, "use a concrete type"},
+		{"JSON that is only written", func() error { return compileState[struct{ P map[string]*price }]() }, "cannot read it"},
+		{"text that is only written", func() error { return compileState[level]() }, "cannot read it"},
 		{"JSON of what it embeds", func() error { return compileState[stamped]() }, "Note"},
 		{"JSON of what it embeds, inside", func() error { return compileState[struct{ L []*stamped }]() }, "Note"},
 		{"inside", func() error { return compileState[struct{ M map[string]*inner }]() }, "hidden is not exported"},
@@ -188,7 +206,7 @@ func TestCompile_JSONOfOnesOwnIsAllowed(t *testing.T) {
 		time.Time
 		Temp chan int `json:"-"`
 	}
-	for _, err := range []error{compileState[dated](), compileState[struct{ D dated }](), compileState[onlyTime](), compileState[time.Time]()} {
+	for _, err := range []error{compileState[dated](), compileState[struct{ D dated }](), compileState[onlyTime](), compileState[time.Time](), compileState[[]sparse]()} {
 		if err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,9 @@ import (
 var (
 	marshalerType   = reflect.TypeFor[json.Marshaler]()
 	textMarshalType = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+
+	unmarshalerType   = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshalType = reflect.TypeFor[interface{ UnmarshalText(text []byte) error }]()
 )
 
 // HasOwnJSON reports whether a type, or a pointer to it, says itself what its JSON is.
@@ -33,7 +36,13 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 			return nil
 		}
 	}
+	if t.Kind() == reflect.Interface && t.NumMethod() > 0 { // whatever its methods are
+		return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
+	}
 	if HasOwnJSON(t) {
+		if !readsOwnJSON(t) {
+			return []string{fmt.Sprintf("%s holds a %s, which writes a JSON of its own and cannot read it: give it the other method, too", where, t)}
+		}
 		if embedded, lost := borrowedJSON(t); lost != "" {
 			return []string{fmt.Sprintf("%s holds a %s, whose JSON is that of the %s it embeds; its field %s would be lost: give the embedded field a name", where, t, embedded, lost)}
 		}
@@ -43,10 +52,6 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
 		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
-	case reflect.Interface:
-		if t.NumMethod() > 0 {
-			return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
-		}
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return mistakes(t.Elem(), where, path)
 	case reflect.Struct:
@@ -118,6 +123,19 @@ func borrowedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
 		return nil, ""
 	}
 	return embedded, lost
+}
+
+// readsOwnJSON reports whether a type that says what its JSON is can be read back from it. One that reads in its own way can; of any other its zero value tells.
+func readsOwnJSON(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	value := reflect.New(t)
+	if value.Type().Implements(unmarshalerType) || value.Type().Implements(textUnmarshalType) {
+		return true
+	}
+	zero := zeroJSON(t)
+	return zero == nil || json.Unmarshal(zero, value.Interface()) == nil
 }
 
 // zeroJSON is the JSON of a type's zero value; nil if it has none.

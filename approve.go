@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -20,7 +22,7 @@ import (
 
 // Action is something that the outside world will notice, and that needs a yes first.
 type Action[T any] struct {
-	// Name says what is done, as "drop-table"; Args to what.
+	// Name says what is done, as "drop-table"; Args to what. Arguments of which JSON would lose a part are an [EncodeError].
 	Name string
 	Args T
 	// Summary is one line for the person who decides. It is about Args: a question about edited arguments has none.
@@ -98,11 +100,7 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	if scope == nil {
 		return none, ErrNoRun
 	}
-	raw, err := json.Marshal(action.Args)
-	if err != nil {
-		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
-	}
-	digest, err := actionDigest(action.Name, raw)
+	raw, digest, err := action.encode()
 	if err != nil {
 		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
 	}
@@ -124,6 +122,18 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 		return asked, nil
 	}
 	return ask(ctx, place, action, asked, ruling)
+}
+
+// encode returns the arguments as they will be approved, and the digest of the action with them.
+func (a Action[T]) encode() (raw json.RawMessage, digest string, err error) {
+	if err = keepable(reflect.TypeFor[T]()); err != nil { // before somebody is asked about half of it
+		return nil, "", err
+	}
+	if raw, err = savable.Marshal(a.Args); err != nil {
+		return nil, "", err
+	}
+	digest, err = actionDigest(a.Name, raw)
+	return raw, digest, err
 }
 
 func byRule(r Ruling) string {

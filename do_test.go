@@ -3,6 +3,7 @@ package fermata_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +83,38 @@ func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *tes
 	_, err := r.start()
 	if _, ok := errors.AsType[*fermata.EncodeError](err); !ok {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A digest names one action, and an effect gets its arguments from what was approved. Two file names that differ in a byte which JSON cannot hold would have the
+// same digest, and a part that JSON loses would be missing only when somebody has said yes.
+func TestI6_ArgumentsThatJSONWouldChangeAreNotAskedAbout(t *testing.T) {
+	for name, test := range map[string]struct {
+		approve func(ctx context.Context) error
+		want    string
+	}{
+		"text that is not UTF-8":       {approving(map[string]string{"file": "a\xff"}), "not valid UTF-8"},
+		"a field that is not exported": {approving(page{"a", 1}), "size is not exported"},
+		"JSON that is only written":    {approving([]cents{5}), "cannot read it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newRun(t, func(ctx context.Context) (string, error) { return "", test.approve(ctx) }).start()
+			refused, ok := errors.AsType[*fermata.EncodeError](err)
+			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.What, "delete") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// cents are written for people.
+type cents int
+
+func (c cents) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(c)) + " cents"), nil }
+
+func approving[T any](args T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := fermata.Approve(ctx, fermata.Action[T]{Name: "delete", Args: args})
+		return err
 	}
 }

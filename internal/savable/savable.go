@@ -162,18 +162,35 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if replaced(data, v) {
+		return nil, ErrNotUTF8
+	}
+	return data, nil
+}
+
+// Marshal is json.Marshal with the same error.
+func Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err == nil && replaced(data, v) {
+		return nil, ErrNotUTF8
+	}
+	return data, err
+}
+
+// replaced reports whether the JSON of a value has a character in the place of a byte.
+func replaced(data []byte, v any) bool {
 	// encoding/json writes \ufffd, escaped, only for bytes that are not UTF-8: the character itself is written as it is.
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte(`\ufffd`))
 		if i < 0 {
-			return data, nil
+			return false
 		}
 		slashes := 0
 		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
 			slashes++
 		}
 		if slashes%2 == 0 && brokenText(reflect.ValueOf(v), 0) {
-			return nil, ErrNotUTF8
+			return true
 		}
 		rest = rest[i+1:]
 	}

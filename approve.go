@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -297,8 +298,8 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 // to what was asked, not to what no rule would have let through.
 func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Approved[T], decision Decision, id string) (Approved[T], error) {
 	var none Approved[T]
-	var args T
-	if err := strictjson.Decode(decision.Args, &args); err != nil {
+	args, err := asked.read(ctx, decision.Args)
+	if err != nil {
 		// The schema let it through and Go does not. The question stays open, and whoever edited is told.
 		return none, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
 	}
@@ -317,6 +318,15 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	}
 	asked.raw, asked.args, asked.digest = raw, args, digest
 	return asked, nil
+}
+
+// read makes Go's arguments of edited ones. Those that were begun with could be read, by the program that began.
+func (a Approved[T]) read(ctx context.Context, edited json.RawMessage) (args T, err error) {
+	defer safely.Recover(&err) // a type may have JSON methods that panic
+	if err = strictjson.Decode(edited, &args); err == nil && !a.begun() {
+		err = visit.CheckEdit(ctx, edited)
+	}
+	return args, err
 }
 
 // Approves returns the digest of the action as the decision approves it, perhaps with edited arguments; "" if it approves none.

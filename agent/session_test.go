@@ -215,6 +215,22 @@ func TestSession_WhatJSONCannotHoldIsRefusedBeforeARunBeginsOrGoesOn(t *testing.
 	play(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"))).finished(t)
 }
 
+func TestSession_WhatJSONWouldLoseIsRefused(t *testing.T) {
+	type seen struct {
+		Name  string
+		times int
+	}
+	for name, value := range map[string]any{"a field that is not exported": seen{"a", 2}, "text that is not UTF-8": "a\xff"} {
+		_, end := reads(t, nil, func(ctx context.Context) error {
+			if _, ok := errors.AsType[*fermata.EncodeError](agent.SetValue(ctx, "a", value)); !ok {
+				t.Errorf("%s was taken", name)
+			}
+			return agent.SetValue(ctx, "a", nil)
+		}, func(context.Context) error { return nil })
+		end.finished(t)
+	}
+}
+
 func TestSession_OutsideOfARunThereIsNone(t *testing.T) {
 	if err := agent.SetValue(t.Context(), "a", 1); !errors.Is(err, fermata.ErrNoRun) {
 		t.Errorf("got %v", err)

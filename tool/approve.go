@@ -85,7 +85,7 @@ func (t *Tool) approved(ctx context.Context, args json.RawMessage) (Result, erro
 		action.Summary = t.gate.summary(bytes.Clone(args))
 	}
 	action.Args = bytes.Clone(args)
-	approved, err := fermata.Approve(fermata.AppendAddressSegment(ctx, segmentGate, t.name), action)
+	approved, err := fermata.Approve(visit.WithEditCheck(fermata.AppendAddressSegment(ctx, segmentGate, t.name), t.readable), action)
 	if err != nil {
 		return Result{}, err
 	}

@@ -312,3 +312,17 @@ func TestGuard_MayForbidWhatAPersonEditedIn(t *testing.T) {
 		t.Error("it was booked all the same")
 	}
 }
+
+// A schema does not say all that Go says: that a number is one of 64 bits, or that a text is a time.
+func TestI13_AnEditThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
+	var r railway
+	call := newRun(t, tool.Review(r.tool()), `{"to":"ORY"}`)
+	_, err := call.start()
+	id := waitsFor(t, err).ID
+	_, err = call.resume(graph.Answer(id, edit(`{"to":"ORY","seat":100000000000000000000}`)))
+	if waitsFor(t, err).ID != id || !isAnswerError(err) || len(r.booked) != 0 {
+		t.Fatalf("got %v, booked %+v", err, r.booked)
+	}
+	got, err := call.resume(graph.Answer(id, edit(`{"to":"ORY","seat":4}`)))
+	wantDone(t, got, err, "(Before the call ann changed the arguments to {\"to\":\"ORY\",\"seat\":4}.)\nbooked -ORY")
+}

@@ -228,6 +228,22 @@ func From(ctx context.Context) *Scope {
 	return s
 }
 
+type editKey struct{}
+
+// WithEditCheck returns a context in which arguments that a person edits have to pass a check, beside their schema: those of a tool are any JSON to the code that asks
+// for its approval. nil is no check.
+func WithEditCheck(ctx context.Context, check func(args json.RawMessage) error) context.Context {
+	return context.WithValue(ctx, editKey{}, check)
+}
+
+// CheckEdit makes the check that the context demands.
+func CheckEdit(ctx context.Context, args json.RawMessage) error {
+	if check, _ := ctx.Value(editKey{}).(func(json.RawMessage) error); check != nil {
+		return check(args)
+	}
+	return nil
+}
+
 // Child is the scope one segment further down.
 func (s *Scope) Child(segment string) *Scope {
 	return &Scope{Visit: s.Visit, Rel: Join(s.Rel, segment), work: s.work}

@@ -36,20 +36,14 @@ func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.Ledge
 		return fermata.LedgerLine{}, false, err
 	}
 	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
-	begins := audit.EffectBegun{
-		Number: intent.Try, Action: o.action(intent), Key: intent.Key, Repeatable: intent.Repeatable, Fence: o.lease.Fence, Ruling: o.ruling(intent),
-	}
 	var err error
-	if effect.Beside, err = o.line(intent, begins); err != nil {
-		return fermata.LedgerLine{}, false, err
-	}
 	if effect.Allowed, err = o.allowed(intent); err != nil {
 		return fermata.LedgerLine{}, false, err
 	}
-	line, begun, err := o.executor.store.Begin(ctx, o.lease, effect)
+	line, begun, err := o.begin(ctx, effect, intent)
 	if errors.Is(err, store.ErrNotApproved) && intent.Allowed == nil {
 		if effect.Interrupt, err = o.approved(ctx, intent); err == nil {
-			line, begun, err = o.executor.store.Begin(ctx, o.lease, effect)
+			line, begun, err = o.begin(ctx, effect, intent)
 		}
 	}
 	if err != nil {
@@ -65,6 +59,17 @@ func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.Ledge
 	case store.Started:
 	}
 	return known, begun, err
+}
+
+// begin writes the line, and what the audit log says of it, under the same id.
+func (o *owner) begin(ctx context.Context, effect store.NewEffect, intent fermata.Intent) (line store.Effect, begun bool, err error) {
+	effect.Beside, err = o.line(effect.Interrupt, audit.EffectBegun{
+		Number: intent.Try, Action: o.action(intent), Key: intent.Key, Repeatable: intent.Repeatable, Fence: o.lease.Fence, Ruling: o.ruling(intent),
+	})
+	if err != nil {
+		return line, false, err
+	}
+	return o.executor.store.Begin(ctx, o.lease, effect)
 }
 
 // approved finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see
@@ -99,12 +104,7 @@ func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.Led
 	if line.State == fermata.EffectFailed {
 		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything
 	}
-	ended := audit.EffectEnded{Number: intent.Try, State: audit.EffectState(end.State), Receipt: o.filing.digest(string(line.Receipt))}
-	var err error
-	if end.Beside, err = o.line(intent, ended); err != nil {
-		return err
-	}
-	err = o.end(ctx, end, line.Receipt)
+	err := o.end(ctx, end, line.Receipt)
 	if errors.Is(err, store.ErrNotFound) && intent.Allowed == nil {
 		if end.Interrupt, err = o.approved(ctx, intent); err == nil {
 			err = o.end(ctx, end, line.Receipt)
@@ -113,16 +113,21 @@ func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.Led
 	return err
 }
 
-func (o *owner) end(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) error {
+// end writes it, and what the audit log says of it, under the same id.
+func (o *owner) end(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) (err error) {
+	end.Beside, err = o.line(end.Interrupt, audit.EffectEnded{Number: end.Number, State: audit.EffectState(end.State), Receipt: o.filing.digest(string(receipt))})
+	if err != nil {
+		return err
+	}
 	end.Receipt = o.executor.seal(end.Account, store.SealedReceipt, end.Interrupt, receipt)
 	return o.executor.store.End(ctx, end)
 }
 
 // line is what the audit log says of an effect.
-func (o *owner) line(intent fermata.Intent, body audit.Body) (store.Beside, error) {
+func (o *owner) line(interrupt string, body audit.Body) (store.Beside, error) {
 	c := &filing{run: o.filing.run, dossier: o.filing.dossier}
 	place := c.place()
-	place.Interrupt = intent.Interrupt
+	place.Interrupt = interrupt
 	err := c.line(theSystem, place, body)
 	return c.Beside, err
 }

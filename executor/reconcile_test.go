@@ -230,3 +230,26 @@ func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
 	ahead.Store(int64(time.Hour))
 	agree(t, e)
 }
+
+// A yes whose edited arguments only Go refuses is asked for again, under another id: "int_1~2". The ledger has the effect under that id, and so has the log.
+func TestReconcile_WhatWasAskedAgainIsInOrder(t *testing.T) {
+	type rows struct{ N int }
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := executorOf(t, s, single(t, "purge", inproc.FlowConfig[rows]{}, func(ctx context.Context, _ rows) (rows, error) {
+			approved, err := fermata.Approve(ctx, fermata.Action[rows]{Name: "purge", Args: rows{1}})
+			if err != nil {
+				return rows{}, err
+			}
+			return fermata.Effect(ctx, approved, func(_ context.Context, args rows, _ string) (rows, error) { return args, nil })
+		}), nil)
+		asked := waits(t, began(t, e, "k", "inproc:purge", `{}`))
+		say := func(resume, n string) fermata.Outcome {
+			return mustRun(t, e, word("ann", "k", resume, asked.Interrupts[0].ID, `{"verb":"approve","args":{"N":`+n+`}}`))
+		}
+		asked = waits(t, say("r1", "100000000000000000000"))
+		if done := completed(t, say("r2", "4")); string(done.Output) != `{"N":4}` {
+			t.Errorf("%s", done.Output)
+		}
+		agree(t, e)
+	})
+}

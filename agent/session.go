@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/savable"
@@ -15,15 +17,15 @@ type rawValue = json.RawMessage
 const entryValue = "value"
 
 // SetValue keeps a value for all agents and tools of the run, across interrupts and crashes. It is saved with the next save,
-// that is together with the result of the tool or agent that sets it. A value that JSON cannot hold is refused here and now.
+// that is together with the result of the tool or agent that sets it. A value of which JSON would refuse or lose a part is refused here and now.
 func SetValue(ctx context.Context, key string, value any) error {
 	stage := stageOf(ctx)
 	if stage == nil {
 		return fermata.ErrNoRun
 	}
-	data, err := json.Marshal(value)
+	data, err := encodeValue(key, value)
 	if err != nil {
-		return &fermata.EncodeError{What: "the session value " + key, Err: err}
+		return err
 	}
 	return stage.valuePlace(key).Record(ctx, entryValue, data, visit.Later)
 }
@@ -58,11 +60,23 @@ func encodeValues(values map[string]any) (map[string]rawValue, error) {
 	}
 	encoded := make(map[string]rawValue, len(values))
 	for key, value := range values {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return nil, &fermata.EncodeError{What: "the session value " + key, Err: err}
+		var err error
+		if encoded[key], err = encodeValue(key, value); err != nil {
+			return nil, err
 		}
-		encoded[key] = data
 	}
 	return encoded, nil
+}
+
+func encodeValue(key string, value any) (rawValue, error) {
+	data, err := savable.Encode(value)
+	if t := reflect.TypeOf(value); err == nil && t != nil {
+		if lost := savable.Mistakes(t, "it"); len(lost) > 0 {
+			err = errors.New(lost[0])
+		}
+	}
+	if err != nil {
+		return nil, &fermata.EncodeError{What: "the session value " + key, Err: err}
+	}
+	return data, nil
 }

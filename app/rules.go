@@ -28,6 +28,15 @@ type deskFiles struct {
 	settings config.Desk
 	groups   *directory
 	rules    *policy.Live // nil: there are none
+	options  policy.Options
+	held     holding // only watch uses it
+}
+
+// holding is what became of holding rules to groups.
+type holding struct {
+	set    *policy.Set
+	groups desk.Members
+	err    error
 }
 
 // directory is who is in which group, as a file says it.
@@ -109,7 +118,8 @@ func openDesk(ctx context.Context, c config.Desk) (*deskFiles, executor.Desk, er
 			return c.PolicyFile, text, err
 		}
 		routes := slices.AppendSeq([]string{}, maps.Keys(d.Routes))
-		f.rules = policy.NewLive(read, policy.Options{Directory: f.groups, Routes: routes, Untold: policy.Untellable})
+		f.options = policy.Options{Directory: f.groups, Routes: routes, Untold: policy.Untellable}
+		f.rules = policy.NewLive(read, f.options)
 		if _, err := f.rules.Reload(ctx); err != nil {
 			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
 		}
@@ -138,28 +148,45 @@ func readRoutes(file string) (map[string]desk.Route, error) {
 func (f *deskFiles) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	said := ""
+	said := make(map[string]string)
+	say := func(what string, err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != said[what] {
+			log.Error(what, "err", err)
+		}
+		said[what] = text
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := f.groups.load()
-		if f.rules != nil {
-			change, failure := f.rules.Reload(ctx)
-			err = errors.Join(err, failure)
-			if change.Changed() {
-				log.Info("a new policy is in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
-			}
-		}
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if text != "" && text != said {
-			log.Error("the files of the desk cannot be loaded; what was in force stays", "err", err)
-		}
-		said = text
+		broken, misfit := f.look(ctx, log)
+		say("the files of the desk cannot be loaded; what was in force stays", broken)
+		say("the groups have changed, and there are rules that nobody can satisfy; a server would not start with them", misfit)
 	}
+}
+
+// look reads the files again. broken is what cannot be loaded, and changes nothing. misfit is what the rules ask of groups that do not have it any more: the groups
+// count all the same, because whoever has left has left.
+func (f *deskFiles) look(ctx context.Context, log *slog.Logger) (broken, misfit error) {
+	broken = f.groups.load()
+	if f.rules == nil {
+		return broken, nil
+	}
+	change, err := f.rules.Reload(ctx)
+	if change.Changed() {
+		log.Info("a new policy is in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
+	}
+	now := holding{set: change.After, groups: *f.groups.current.Load()}
+	if f.held.set == now.set && maps.EqualFunc(f.held.groups, now.groups, slices.Equal) {
+		return errors.Join(broken, err), f.held.err
+	}
+	_, now.err = policy.Load(f.settings.PolicyFile, []byte(now.set.Source()), f.options)
+	f.held = now
+	return errors.Join(broken, err), now.err
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,30 @@ func TestDesk_IsReadFromItsFiles(t *testing.T) {
 	}
 	if in, _ := d.Directory.Member("group:dba", "ann"); in {
 		t.Error("ann has left, and still counts")
+	}
+}
+
+// The last dba leaves. The groups count, and somebody is told that nobody can say yes any more: or every request would wait for its deadline, and the
+// server would not come up the next time.
+func TestDesk_SaysThatNobodyIsLeftToAsk(t *testing.T) {
+	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
+	files, d, err := openDesk(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ groups, want string }{
+		{someGroups, ""}, {"groups: {dba: []}\n", "nobody is in group:dba"}, {"groups: {dba: []}\n", "nobody is in group:dba"}, {"groups: {ops: [ann]}\n", "there is no group:dba"}, {someGroups, ""},
+	} {
+		if err := os.WriteFile(c.GroupsFile, []byte(step.groups), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		broken, misfit := files.look(t.Context(), slog.New(slog.DiscardHandler))
+		if broken != nil || (misfit == nil) != (step.want == "") || misfit != nil && !strings.Contains(misfit.Error(), step.want) {
+			t.Errorf("%q: %v, %v", step.groups, broken, misfit)
+		}
+		if in, _ := d.Directory.Member("group:dba", "ann"); in != (step.groups == someGroups) {
+			t.Errorf("%q: ann counts: %v", step.groups, in)
+		}
 	}
 }
 

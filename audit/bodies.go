@@ -57,8 +57,8 @@ type (
 		Until Moment `json:"until"`
 	}
 
-	// Changed says that a request changed in a way that has no kind of its own: its deadline moved, a step of its route was taken, an edit
-	// needs more people.
+	// Changed says that a request changed in a way that has no kind of its own: its deadline moved, a step of its route was taken ("step"), left out
+	// ("step_skipped") or made needless by a later one ("step_missed"), an edit needs more people.
 	Changed struct {
 		What     string `json:"what"` // a code
 		Deadline Moment `json:"deadline,omitzero"`
@@ -268,7 +268,7 @@ type Need struct {
 	Count int    `json:"count"`
 }
 
-// Quorum is how far a request is: what it needs, and who has approved.
+// Quorum is how far a request is: what it needs, and whose approvals count.
 type Quorum struct {
 	Need []Need   `json:"need,omitempty"`
 	Have []string `json:"have,omitempty"`

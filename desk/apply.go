@@ -102,8 +102,8 @@ func New(ask Ask, env Env) (Change, error) {
 	r := Request{
 		V: Version, ID: ask.ID, State: Open, Created: now, Asked: ask.Asked, Need: ask.Need, Route: ask.Route,
 		Deadline: ask.Route.deadline(now, time.Time{}, ask.Need.limit()),
-		Place:    Place{Epoch: 1, Base: ask.Route.begin(now)},
 	}.clone()
+	r.Place = Place{Epoch: 1, Base: r.Route.begin(now, r.Deadline)}
 	d := &draft{r: r, env: env, now: now, act: "ask", from: From{Actor: Service("run")}}
 	d.log(WasAsked, "asked", map[string]string{"route": ask.Route.Name, "route_digest": ask.Route.Digest(), "shown": ask.Asked.Shown})
 	if err := d.progress(); err != nil {
@@ -268,7 +268,7 @@ func (d *draft) end(f Final) {
 	d.tell(TellRequester, WasDecided, d.requester())
 }
 
-func (d *draft) requester() []string { return d.r.resolve([]string{TargetRequester}, d.now) }
+func (d *draft) requester() []string { return d.resolve([]string{TargetRequester}) }
 
 // MaxText is how many characters somebody may write at once.
 const MaxText = 4000

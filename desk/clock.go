@@ -61,25 +61,36 @@ func (a Outage) do(d *draft) error {
 	return nil
 }
 
-// restart begins the route anew at base, in a new epoch: what the old one still had to do is void, and a snooze is over. Told says
-// that everybody knows already, and the steps of the beginning are left out.
-func (d *draft) restart(base time.Time, told bool) {
+// restart begins the route anew at base, in a new epoch: what the old one still had to do is void, and a snooze is over.
+func (d *draft) restart(base time.Time) {
 	d.r.Snoozed = time.Time{}
 	d.r.Place.Epoch++
-	d.r.Place.Base = d.r.Route.begin(base)
+	d.r.Place.Base = d.r.Route.begin(base, d.r.Deadline)
 	d.r.Place.Done = nil
-	if !told {
-		return
-	}
+}
+
+// known are the steps of the beginning that need not be taken again, because people know: they had their turn in this epoch, or before a snooze that still
+// lasts. One that waits for the hours of a region had not.
+func (d *draft) known() []Done {
+	var known []Done
 	for i, s := range d.r.Route.Steps {
-		if s.At == 0 {
-			d.r.Place.Done = append(d.r.Place.Done, Done{Step: i, At: d.now, As: Skipped})
+		told := func(e Event) bool {
+			return e.What == WasStep && e.Detail["as"] == string(Fired) && e.Detail["step"] == fmt.Sprint(i+1)
+		}
+		if s.At == 0 && (d.done(i) || !d.r.Snoozed.IsZero() && slices.ContainsFunc(d.r.Log, told)) {
+			known = append(known, Done{Step: i, At: d.now, As: Skipped})
 		}
 	}
+	return known
 }
 
 func (d *draft) done(step int) bool {
 	return slices.ContainsFunc(d.r.Place.Done, func(done Done) bool { return done.Step == step })
+}
+
+// due is when a step has its turn.
+func (d *draft) due(step int) time.Time {
+	return d.r.Route.due(step, d.r.Place.Base, d.now, d.r.Deadline)
 }
 
 // run takes the steps that are due. After a time in which nobody took them there may be many: then a reminder is missed if
@@ -87,7 +98,7 @@ func (d *draft) done(step int) bool {
 func (d *draft) run() {
 	var due []int
 	for i, s := range d.r.Route.Steps {
-		if s.Expire == "" && !d.done(i) && !d.r.Route.due(i, d.r.Place.Base, d.now).After(d.now) {
+		if s.Expire == "" && !d.done(i) && !d.due(i).After(d.now) {
 			due = append(due, i)
 		}
 	}
@@ -147,7 +158,7 @@ func (s Step) does() string {
 func (d *draft) fire(step int) {
 	s := d.r.Route.Steps[step]
 	d.widen(s.Widen)
-	targets := d.r.resolve(s.targets(), d.now)
+	targets := d.resolve(s.targets())
 	if len(targets) > 0 {
 		n := Notice{
 			Key: stepKey(d.r.ID, d.r.Place.Epoch, step), Request: d.r.ID, Rev: d.r.Rev + 1, Kind: s.Kind(), Targets: targets,
@@ -221,7 +232,7 @@ func (d *draft) next() time.Time {
 	next := earliest(d.r.Deadline, d.r.Snoozed, d.overdue())
 	for i, s := range d.r.Route.Steps {
 		if s.Expire == "" && !d.done(i) {
-			next = earliest(next, d.r.Route.due(i, d.r.Place.Base, d.now))
+			next = earliest(next, d.due(i))
 		}
 	}
 	return next

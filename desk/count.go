@@ -124,7 +124,7 @@ func (d *draft) has(duty Duty, person string, verb Verb) bool {
 	case PriorApprover:
 		return slices.Contains(d.r.Asked.PriorApprovers, person) || slices.Contains(d.env.PriorApprovers, person)
 	case LastEditor: // who edits again takes the place of the last editor, and is then judged as such
-		return verb == VerbApprove && d.r.Edit != nil && person == d.r.Edit.By
+		return verb == VerbApprove && person != "" && person == d.r.LastEditor()
 	}
 	return true // a duty that this program does not know excludes everybody
 }

@@ -66,7 +66,11 @@ func (d *draft) vote(v Vote, text string) error {
 	v.Auth, v.Via = d.from.Actor.Auth, d.from.Via
 	i := slices.IndexFunc(d.r.Votes, func(old Vote) bool { return old.By == v.By })
 	if i >= 0 && d.r.Votes[i].says(v) {
-		return d.settle(v) // the same word again: it is enough now if somebody else's counts again
+		// The same word again: it is enough now if somebody else's counts again.
+		if err := d.settle(v); err != nil || d.final == nil {
+			return err
+		}
+		return d.progress()
 	}
 	if i >= 0 {
 		d.r.Votes = slices.Delete(d.r.Votes, i, i+1)
@@ -231,7 +235,7 @@ func (d *draft) take(edit Edit, need Requirement) error {
 	if len(again) > 0 {
 		d.tell(Notify, WasEdited, again)
 	}
-	d.restart(d.now, false)
+	d.restart(d.now)
 	d.run()
 	return nil
 }

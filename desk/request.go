@@ -78,6 +78,8 @@ type Asked struct {
 	Requester      string   `json:"requester,omitempty"`
 	Authors        []string `json:"authors,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
+	// Editor is who changed the arguments before they were asked about again, because what they act on has changed.
+	Editor string `json:"editor,omitempty"`
 	// Words is how many there are to read.
 	Words int `json:"words,omitempty"`
 	// Risk is 0 to 3, as the rules rate the tool.
@@ -278,6 +280,14 @@ func (r Request) Subject() string {
 		return r.Edit.Digest
 	}
 	return r.Asked.Digest
+}
+
+// LastEditor is who wrote the arguments as they are now; "" if they are as the run wrote them.
+func (r Request) LastEditor() string {
+	if r.Edit != nil {
+		return r.Edit.By
+	}
+	return r.Asked.Editor
 }
 
 // Mark is something that can be said of an open request.

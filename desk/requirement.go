@@ -246,12 +246,17 @@ func mergeGroups(a, b []Group) []Group {
 		return slices.Clone(a)
 	}
 	merged := slices.Clone(a)
+	joined := make([]bool, len(a)) // each of them once: two groups of the same people on one side want two of them
 	for _, g := range b {
-		i := slices.IndexFunc(merged, func(m Group) bool { return sameSet(m.first(), g.first()) })
-		if i < 0 {
+		i := 0
+		for i < len(a) && (joined[i] || !sameSet(a[i].first(), g.first())) {
+			i++
+		}
+		if i == len(a) {
 			merged = append(merged, g)
 			continue
 		}
+		joined[i] = true
 		m := &merged[i]
 		m.Count = max(m.need(), g.need())
 		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }

@@ -81,7 +81,7 @@ const (
 	TargetRegion    = "region"    // the channel of the region that is awake
 	TargetApprovers = "approvers" // everybody who is asked
 	TargetRequester = "requester"
-	TargetClaimer   = "claimer" // who looks after it; everybody who is asked if nobody does
+	TargetClaimer   = "claimer" // who looks after it; everybody who is asked if nobody does who may still decide
 )
 
 // Kind is what kind of notice the step makes.
@@ -117,11 +117,14 @@ func DefaultRoute() Route {
 	}
 }
 
-// Within is the same route with another time to the end. Steps that would come later are left out.
+// Within is the same route with another time to the end. Steps that would come later are left out; if all would, the first comes at once.
 func (r Route) Within(end time.Duration) Route {
-	last := r.Steps[r.expiry()]
-	last.At = Duration(end)
+	first, last := r.Steps[0], r.Steps[r.expiry()]
+	first.At, last.At = 0, Duration(end)
 	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Expire != "" || s.At >= last.At })
+	if len(r.Steps) == 0 && first.Expire == "" {
+		r.Steps = append(r.Steps, first)
+	}
 	r.Steps = append(r.Steps, last)
 	if r.Cap > 0 {
 		r.Cap = max(r.Cap, last.At)
@@ -166,40 +169,50 @@ func (r Route) awake(t time.Time) (hours.Region, time.Time) {
 	return region, when
 }
 
-// due is when a step of an epoch that began at base has its turn, as things stand at now.
-func (r Route) due(step int, base, now time.Time) time.Time {
+// due is when a step of an epoch that began at base has its turn, as things stand at now. The first one does not wait for hours that come when the
+// request is over: better told at night than never.
+func (r Route) due(step int, base, now, over time.Time) time.Time {
 	s := r.Steps[step]
 	t := r.after(base, s.At)
-	if !s.toRegion() {
+	if s.toRegion() {
+		if t.Before(now) {
+			t = now // it is late: whoever is awake now gets it
+		}
+		_, t = r.awake(t)
+	}
+	switch {
+	case step > 0 || t.Before(over):
 		return t
+	case base.Before(over):
+		return base
 	}
-	if t.Before(now) {
-		t = now // it is late: whoever is awake now gets it
-	}
-	_, when := r.awake(t)
-	return when
+	return now
 }
 
-// begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up.
-func (r Route) begin(t time.Time) time.Time {
-	if len(r.Steps) > 0 && r.Steps[0].toRegion() {
-		_, t = r.awake(t)
+// begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up, if it is not over by then.
+func (r Route) begin(t, over time.Time) time.Time {
+	if len(r.Steps) == 0 || !r.Steps[0].toRegion() {
+		return t
+	}
+	if _, when := r.awake(t); when.Before(over) {
+		return when
 	}
 	return t
 }
 
 // resolve replaces the targets without a name.
-func (r Request) resolve(targets []string, now time.Time) []string {
+func (d *draft) resolve(targets []string) []string {
+	r := d.r
 	var resolved []string
 	for _, target := range targets {
 		switch target {
 		case TargetRegion:
-			region, _ := r.Route.awake(now)
+			region, _ := r.Route.awake(d.now)
 			resolved = append(resolved, region.Channel)
 		case TargetApprovers:
 			resolved = append(resolved, r.approvers()...)
 		case TargetClaimer:
-			if r.Claim == nil {
+			if r.Claim == nil || !d.mayStill(r.Claim.By) {
 				resolved = append(resolved, r.approvers()...)
 			} else {
 				resolved = append(resolved, "user:"+r.Claim.By)

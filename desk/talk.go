@@ -114,7 +114,7 @@ func (a Snooze) do(d *draft) error {
 	if !until.After(d.now) || !until.Before(d.r.Deadline) {
 		return d.refuse(ErrTime, "it can be left alone until before its deadline, "+stamp(d.r.Deadline))
 	}
-	d.restart(until, false)
+	d.restart(until)
 	d.r.Snoozed = until
 	d.log(WasSnoozed, "left it until "+stamp(until), map[string]string{"until": until.Format(time.RFC3339Nano)})
 	return nil
@@ -136,7 +136,9 @@ func (a Extend) do(d *draft) error {
 		"from": d.r.Deadline.Format(time.RFC3339Nano), "to": until.Format(time.RFC3339Nano),
 	})
 	d.r.Deadline = until
-	d.restart(d.now, true)
+	known := d.known()
+	d.restart(d.now)
+	d.r.Place.Done = known
 	return nil
 }
 

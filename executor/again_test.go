@@ -3,9 +3,11 @@ package executor_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -69,5 +71,26 @@ func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
 	outcome, err := e.Run(t.Context(), vote)
 	if waiting, ok := outcome.(fermata.NeedsInput); ok && waiting.Run != asked.Run {
 		t.Errorf("bob's word on %s is answered with run %s, which asks %s (%v)", asked.Run, waiting.Run, waiting.Interrupts[0].Data, err)
+	}
+}
+
+// Whose yes does not count any more is not among those who had approved, as the log has it; who is back is.
+func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
+	s, members := memory.NewRuns(nil), desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}
+	e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Directory = members })
+	startAs(t, e, "req")
+	for n, step := range []struct {
+		who  string
+		dba  []string
+		want string
+	}{{"bob", []string{"bob"}, "[bob]"}, {"eve", nil, "[eve]"}, {"eve", []string{"bob"}, "[bob eve]"}} {
+		members["group:dba"] = step.dba
+		if _, err := says(t, e, step.who, fmt.Sprint("r", n), yes); err != nil {
+			t.Fatal(err)
+		}
+		said := recorded[audit.Decided](t, s)
+		if got := fmt.Sprint(said[len(said)-1].Quorum.Have); got != step.want {
+			t.Errorf("after the word of %s the log has %s, not %s", step.who, got, step.want)
+		}
 	}
 }

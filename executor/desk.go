@@ -187,7 +187,7 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 		if routes, err = e.demand(ctx, &ask, c, q.Address); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.parts(ctx, &ask, c); err != nil {
+		if err := e.parts(ctx, &ask, c, q.Address); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -208,15 +208,19 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 
 // parts adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
 // deciding, those who approved something else. Authors are added wherever there are rules, because the rules for edited arguments may exclude them.
-func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing) error {
+func (e *Executor) parts(ctx context.Context, ask *desk.Ask, c *filing, address fermata.Address) error {
 	prior := slices.Contains(ask.Need.Exclude, desk.PriorApprover)
 	if e.config.Desk.Rules == nil && !prior {
 		return nil
 	}
 	docs, err := e.requestsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	same, err := e.sameAction(ctx, c, address, ask.ID, ask.Asked)
 	ask.Asked.Authors = authors(c.dossier.Requester, docs)
 	for _, doc := range docs {
-		if prior && doc.Final != nil && doc.Final.Outcome == desk.Approved {
+		if prior && doc.Final != nil && doc.Final.Outcome == desk.Approved && !slices.Contains(same, doc.ID) {
 			ask.Asked.PriorApprovers = append(ask.Asked.PriorApprovers, doc.Final.By...)
 		}
 	}

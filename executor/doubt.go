@@ -54,12 +54,47 @@ func doubtNeed(doc desk.Request, asked *desk.Asked) desk.Requirement {
 	if slices.Contains(need.Exclude, desk.Author) {
 		asked.Authors = append(asked.Authors, doc.Asked.Authors...)
 	}
-	if slices.Contains(need.Exclude, desk.LastEditor) && doc.Edit != nil {
+	if editor := doc.LastEditor(); slices.Contains(need.Exclude, desk.LastEditor) && editor != "" {
 		need.Exclude = append(slices.Clone(need.Exclude), desk.Author)
-		asked.Authors = append(asked.Authors, doc.Edit.By)
+		asked.Authors = append(asked.Authors, editor)
 	}
 	asked.PriorApprovers = append(asked.PriorApprovers, doc.Asked.PriorApprovers...)
 	return need
+}
+
+// doubted are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
+// them it is, and there are none.
+func (e *Executor) doubted(ctx context.Context, c *filing, question store.Interrupt) ([]string, error) {
+	data, err := e.open(question.Account, store.SealedData, question.ID, question.Data)
+	if err != nil {
+		return nil, err
+	}
+	var doubt fermata.DoubtfulEffect
+	if err := json.Unmarshal(data, &doubt); err != nil {
+		return nil, err
+	}
+	docs, err := e.requestsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var approved []string
+	var last desk.Request
+	for _, doc := range docs {
+		if doc.Final == nil || doc.Final.Outcome != desk.Approved || doc.Final.Digest != doubt.Digest {
+			continue
+		}
+		if approved = append(approved, doc.ID); last.ID == "" || doc.Created.After(last.Created) {
+			last = doc
+		}
+	}
+	if last.ID == "" {
+		return nil, nil
+	}
+	same, err := e.aboutTheSame(ctx, c, last)
+	if slices.ContainsFunc(approved, func(id string) bool { return !slices.Contains(same, id) }) {
+		return nil, err
+	}
+	return same, err
 }
 
 // countedBy says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it

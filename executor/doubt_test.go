@@ -27,11 +27,19 @@ type doubtful struct {
 }
 
 // inDoubt brings a drop that bob and eve have approved into doubt.
-func inDoubt(t *testing.T, open func() store.Store) *doubtful {
+func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Config)) *doubtful {
 	t.Helper()
+	as := func(lease time.Duration) func(*executor.Config) {
+		return func(c *executor.Config) {
+			c.Lease = lease
+			for _, change := range also {
+				change(c)
+			}
+		}
+	}
 	s, lost := open(), &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
-	first := office(t, s, lost, func(c *executor.Config) { c.Lease = time.Hour })
+	first := office(t, s, lost, as(time.Hour))
 	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
 	startAs(t, first, "req")
 	if _, err := says(t, first, "bob", "r1", yes); err != nil {
@@ -55,7 +63,7 @@ func inDoubt(t *testing.T, open func() store.Store) *doubtful {
 			t.Fatal(err)
 		}
 	}}
-	d.e = office(t, open(), d.again, nil)
+	d.e = office(t, open(), d.again, as(0))
 	d.e.Start()
 	d.ask = waits(t, mustRun(t, d.e, last)).Interrupts[0]
 	if d.ask.Kind != fermata.InDoubt.Name() {
@@ -83,6 +91,28 @@ func TestI4_ADoubtIsSettledByThoseWhoCanApprove(t *testing.T) {
 			t.Fatalf("%s, %+v, %v", doc.Progress, doc.Asked, err)
 		}
 		outcome, err := says(t, d.e, "eve", "d2", notHappened) // the same, in other words
+		if err != nil {
+			t.Fatal(err)
+		}
+		completed(t, outcome)
+		if d.again.dropped.Load() != 1 {
+			t.Errorf("dropped %d times", d.again.dropped.Load())
+		}
+		d.ends()
+	})
+}
+
+// Who approved the action may say whether it has happened, also where one who approved something else may not: nobody else was left to be asked.
+func TestI17_ADoubtIsNotKeptFromThoseWhoApprovedTheAction(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		d := inDoubt(t, func() store.Store { return s }, func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, strings.Replace(twoPeople, "[requester]", "[requester, prior_approver]", 1))
+			c.Desk.Directory = desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}
+		})
+		if _, err := says(t, d.e, "bob", "d1", notHappened); err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := says(t, d.e, "eve", "d2", notHappened)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,23 +57,65 @@ func (e *Executor) lastAskedAt(ctx context.Context, c *filing, address fermata.A
 	return ids, nil
 }
 
-// demandAgain takes the requirement from the last request for the same action at the same place. The same action elsewhere may have needed less.
+// demandAgain takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
 func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing, address fermata.Address) error {
-	asked, err := e.lastAskedAt(ctx, c, undrifted(address, false))
+	last, err := e.replaced(ctx, c, address, ask.Asked)
 	if err != nil {
 		return err
 	}
-	for _, id := range asked {
+	if last == nil {
+		return &deniedError{"nobody knows who was asked before"}
+	}
+	ask.Need, ask.Route, ask.Asked.Editor = last.Need, last.Route, last.LastEditor()
+	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
+	return nil
+}
+
+// replaced is the last request for the same action at the same place, before its target changed; nil if there is none. The same action elsewhere may have
+// needed less.
+func (e *Executor) replaced(ctx context.Context, c *filing, address fermata.Address, asked desk.Asked) (*desk.Request, error) {
+	before, err := e.lastAskedAt(ctx, c, undrifted(address, false))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range before {
 		last, err := e.requestOf(ctx, c.run.Account, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if last == nil || last.Asked.Action != ask.Asked.Action || last.Subject() != ask.Asked.Digest {
-			continue
+		if last != nil && last.Asked.Action == asked.Action && last.Subject() == asked.Digest {
+			return &last.Request, nil
 		}
-		ask.Need, ask.Route = last.Need, last.Route
-		ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
-		return nil
 	}
-	return &deniedError{"nobody knows who was asked before"}
+	return nil, nil
+}
+
+// sameAction are the requests about one action: this one, and those that it took the place of. Whoever said yes there said yes to nothing else.
+func (e *Executor) sameAction(ctx context.Context, c *filing, address fermata.Address, id string, asked desk.Asked) ([]string, error) {
+	same := []string{id}
+	for ; within(address, driftSegment); address = undrifted(address, false) {
+		before, err := e.replaced(ctx, c, address, asked)
+		if err != nil || before == nil {
+			return same, err
+		}
+		same, asked = append(same, before.ID), before.Asked
+	}
+	return same, nil
+}
+
+// aboutTheSame are the requests about the action that a request is about, be it asked for, asked for again, or in doubt.
+func (e *Executor) aboutTheSame(ctx context.Context, c *filing, doc desk.Request) ([]string, error) {
+	question, err := e.store.Question(ctx, c.run.Account, doc.ID)
+	if err != nil {
+		return nil, err
+	}
+	if doc.Asked.Kind == fermata.InDoubt.Name() {
+		same, err := e.doubted(ctx, c, question.Interrupt)
+		return append(same, doc.ID), err
+	}
+	address, err := fermata.ParseAddress(question.Address)
+	if err != nil {
+		return nil, err
+	}
+	return e.sameAction(ctx, c, address, doc.ID, doc.Asked)
 }

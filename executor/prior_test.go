@@ -133,3 +133,59 @@ rules:
 		t.Errorf("%d cents are paid", paid.Load())
 	}
 }
+
+// Who approved the action before its target changed has approved this one, and nothing else. With all of finance needed, nobody could say yes a second time.
+func TestPriorApprover_OfTheSameActionCountsWhenItIsAskedAgain(t *testing.T) {
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one", "two"), `
+default: deny
+rules:
+- {id: pay, when: 'true', then: ask, ask: {groups: [{from: ["group:finance"], count: 2}], separation_of_duties: [prior_approver], deadline: 1h}}
+`)
+	id := waits(t, began(t, e, "a", "inproc:pay", `{"cents":5}`)).Interrupts[0].ID
+	for _, round := range []string{"1", "2", "3"} {
+		if round != "3" {
+			balance.Add(1)
+		}
+		waits(t, mustRun(t, e, word("ann", "a", "a"+round, id, yes)))
+		id = waits(t, mustRun(t, e, word("bob", "a", "b"+round, id, yes))).Interrupts[0].ID
+	}
+	if paid.Load() != 5 {
+		t.Fatalf("both have approved it, again and again, and %d cents are paid", paid.Load())
+	}
+	if _, err := e.Run(t.Context(), word("ann", "a", "other", id, yes)); !errors.Is(err, desk.ErrExcluded) {
+		t.Errorf("this one is another action: %v", err)
+	}
+}
+
+// The target has changed, and the arguments are still those of the one who edited them.
+func TestTarget_AskedAgainItIsNotApprovedByItsLastEditor(t *testing.T) {
+	var paid, balance atomic.Int64
+	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), `
+default: deny
+rules:
+- {id: pay, when: 'true', then: ask, ask: {groups: [{from: ["group:finance"]}], separation_of_duties: [last_editor], editable: [""], deadline: 1h}}
+`)
+	seen := func(who, resume, id, value string) executor.Request {
+		doc, err := e.Request(t.Context(), "acme", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := word(who, "a", resume, id, value)
+		request.Targets[id] = executor.Answer{Value: json.RawMessage(value), Shown: doc.Digest()}
+		return request
+	}
+	id := waits(t, began(t, e, "a", "inproc:pay", `{"cents":1}`)).Interrupts[0].ID
+	waits(t, mustRun(t, e, seen("ann", "r1", id, `{"verb":"approve","args":{"cents":700}}`)))
+	for _, resume := range []string{"r2", "r3"} {
+		balance.Add(1)
+		id = waits(t, mustRun(t, e, seen("bob", resume, id, yes))).Interrupts[0].ID
+		if outcome, err := e.Run(t.Context(), seen("ann", "own "+resume, id, yes)); !errors.Is(err, desk.ErrExcluded) || paid.Load() != 0 {
+			t.Fatalf("ann approves what she has made of it, and %d cents are paid: %#v, %v", paid.Load(), outcome, err)
+		}
+	}
+	completed(t, mustRun(t, e, seen("bob", "r4", id, yes)))
+	if paid.Load() != 700 {
+		t.Errorf("%d cents are paid", paid.Load())
+	}
+}

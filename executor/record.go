@@ -123,7 +123,11 @@ func (c *filing) record(change desk.Change) error {
 }
 
 func changed(change desk.Change, event desk.Event) audit.Changed {
-	return audit.Changed{What: string(event.What), Deadline: audit.At(change.Request.Deadline)}
+	what := string(event.What)
+	if as := event.Detail["as"]; event.What == desk.WasStep && as != string(desk.Fired) {
+		what += "_" + as // nobody was told anything
+	}
+	return audit.Changed{What: what, Deadline: audit.At(change.Request.Deadline)}
 }
 
 // body is the audit line of an event; nil if another line of the same change has it.
@@ -202,7 +206,8 @@ func (c *filing) word(change desk.Change, event desk.Event, verb audit.Verb) aud
 		Timing: audit.Timing{Created: audit.At(doc.Created), Decided: audit.At(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.At(doc.Deadline)},
 	}
 	for _, vote := range doc.Votes {
-		if vote.Verb == desk.VerbApprove {
+		lapsed := slices.ContainsFunc(doc.Progress.Lapsed, func(l desk.Lapse) bool { return l.By == vote.By })
+		if vote.Verb == desk.VerbApprove && !lapsed {
 			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
 		}
 		if verb == audit.Respond && vote.By == event.By {

@@ -219,9 +219,13 @@ func (e *Executor) envFor(ctx context.Context, c *filing, known *requested) (env
 // approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
 func (e *Executor) approversBeside(ctx context.Context, c *filing, known *requested) ([]string, error) {
 	docs, err := e.requestsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	same, err := e.aboutTheSame(ctx, c, known.Request)
 	prior := slices.Clone(c.approved)
 	for _, doc := range docs {
-		if doc.ID == known.ID {
+		if slices.Contains(same, doc.ID) {
 			continue
 		}
 		for _, vote := range doc.Votes {

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -229,9 +230,14 @@ func (j *judging) need(decided []int, fallback *Requirement) *Requirement {
 		return fallback.filled(j.in)
 	}
 	var need *Requirement
+	people := 0
 	for _, i := range decided {
-		need = merge(need, j.rules[i].Ask.filled(j.in))
+		ask := j.rules[i].Ask.filled(j.in)
+		if slices.ContainsFunc(ask.Groups, Group.isAnyone) {
+			people = max(people, total(ask.Groups))
+		}
+		need = merge(need, ask)
 	}
-	need.settleAnyone()
+	need.settleAnyone(people)
 	return need
 }

@@ -89,6 +89,7 @@ func TestLoad_Mistakes(t *testing.T) {
 		"no pointer":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is no JSON pointer; write "/sql"`},
 		"group key":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{form: [anyone]}], deadline: 1h}}\n", `has no key "form"; did you mean "from"?`},
 		"group of nobody":      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{count: 1}], deadline: 1h}}\n", `the group names nobody`},
+		"a group twice":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann']}, {from: ['user:ann', 'group:oncall']}], deadline: 1h}}\n", `the same people are in a group above: ask for more of them with count`},
 		"count zero":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 0}], deadline: 1h}}\n", `"count" has to be a whole number of at least 1`},
 		"count of a crowd":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 51}], deadline: 1h}}\n", `a count of 51 is more than 50`},
 		"sort missing":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [oncall]}], deadline: 1h}}\n", `"oncall" says not what it is; write group:oncall`},

@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
 		"not the lower count":       {`groups: [{from: ["group:x"], count: 3}], deadline: 24h`, base, func(r *policy.Requirement) { r.Groups[0].Count = 3 }},
 		"same people, other order":  {`groups: [{from: ["group:y", "group:x"]}], deadline: 24h`, `groups: [{from: ["group:x", "group:y"]}], deadline: 24h`, func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} }},
 		"anyone is among them":      {base, `groups: [{from: [anyone]}], deadline: 24h`, func(*policy.Requirement) {}},
-		"two of anyone are more":    {base, `groups: [{from: [anyone], count: 2}], deadline: 24h`, func(r *policy.Requirement) { r.Groups = append(r.Groups, group(2, "anyone")) }},
+		"two of anyone are more":    {base, `groups: [{from: [anyone], count: 2}], deadline: 24h`, func(r *policy.Requirement) { r.Groups = append(r.Groups, group(1, "anyone")) }},
 		"shorter deadline":          {base, `groups: [{from: ["group:x"]}], deadline: 1h`, func(r *policy.Requirement) { r.Deadline = policy.Duration(time.Hour) }},
 		"expire before escalate":    {base + `, on_timeout: escalate`, base + `, on_timeout: expire`, func(*policy.Requirement) {}},
 		"expire, the other way":     {base, base + `, on_timeout: escalate`, func(*policy.Requirement) {}},
@@ -69,6 +71,50 @@ func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// "A dba, and anyone" are two people, in one rule and together with others; a rule that knows the dba is content with whoever the other one wants.
+func TestMerge_TheGroupsOfARuleAreDifferentPeople(t *testing.T) {
+	const dba, fourEyes = `{groups: [{from: ["group:dba"]}], deadline: 1h}`, `{groups: [{from: ["group:dba"]}, {from: [anyone]}], deadline: 1h}`
+	const filled = `{groups: [{from: ["group:${req.graph}"]}, {from: ["group:dba"]}], deadline: 1h}`
+	for name, c := range map[string]struct {
+		rules []string
+		want  int
+	}{
+		"alone":               {[]string{fourEyes}, 2},
+		"twice":               {[]string{fourEyes, fourEyes}, 2},
+		"with one of them":    {[]string{fourEyes, dba}, 2},
+		"the other way":       {[]string{dba, fourEyes}, 2},
+		"with somebody else":  {[]string{fourEyes, `{groups: [{from: ["group:finops"]}], deadline: 1h}`}, 2},
+		"with anyone":         {[]string{fourEyes, `{groups: [{from: [anyone]}], deadline: 1h}`}, 2},
+		"filled in":           {[]string{filled}, 2},
+		"filled in, and once": {[]string{filled, dba}, 2},
+		"once, and filled in": {[]string{dba, filled}, 2},
+	} {
+		doc := "default: deny\nrules:\n"
+		for n, ask := range c.rules {
+			doc += fmt.Sprintf("- {id: r%d, when: 'true', then: ask, ask: %s}\n", n, ask)
+		}
+		need := decide(t, load(t, doc), input("t", `{}`, func(in *policy.Input) { in.Graph = "dba" })).Need
+		people := 0
+		for _, g := range need.Groups {
+			people += g.Count
+		}
+		if people != c.want {
+			t.Errorf("%s: %d people: %v", name, people, need.Groups)
+		}
+	}
+}
+
+// One group that is left is as strict as each of those before. One person is not two.
+func TestWeaker_FewerPeople(t *testing.T) {
+	need := func(groups ...policy.Group) *policy.Requirement { return &policy.Requirement{Groups: groups} }
+	dba, either, anyone := policy.Group{From: []string{"group:dba"}, Count: 1}, policy.Group{From: []string{"group:dba", "group:ops"}, Count: 1}, policy.Group{From: []string{"anyone"}, Count: 1}
+	for _, before := range []*policy.Requirement{need(dba, either), need(dba, anyone)} {
+		if got := policy.WeakerNeed(before, need(dba)); !slices.Equal(got, []string{"2 different people down to 1"}) {
+			t.Errorf("%v: %q", before.Groups, got)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 var sorts = []string{"group", "user", "role", "oncall"}
 
 func (r *reading) groups(node yamldoc.Node) []Group {
-	var groups Requirement
+	var groups []Group
 	for _, item := range node.List() {
 		fields := item.Map("from", "count", "widen")
 		group := Group{From: names(fields["from"]), Widen: names(fields["widen"]), Count: 1}
@@ -51,12 +51,15 @@ func (r *reading) groups(node yamldoc.Node) []Group {
 			}
 		}
 		r.checkMembers(item, group)
-		groups.addGroup(group)
+		if slices.ContainsFunc(groups, func(g Group) bool { return slices.Equal(g.From, group.From) }) {
+			item.Wrong("the same people are in a group above: ask for more of them with count")
+		}
+		groups = append(groups, group)
 	}
-	if len(groups.Groups) > maxGroups {
-		node.Wrong("%d groups are more than %d", len(groups.Groups), maxGroups)
+	if len(groups) > maxGroups {
+		node.Wrong("%d groups are more than %d", len(groups), maxGroups)
 	}
-	return groups.Groups
+	return groups
 }
 
 // names reads who is meant, in order.

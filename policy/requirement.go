@@ -104,9 +104,7 @@ func merge(a, b *Requirement) *Requirement {
 		return b.clone()
 	}
 	m := a.clone()
-	for _, g := range b.Groups {
-		m.addGroup(g)
-	}
+	m.addGroups(b.Groups)
 	m.Exclude = union(a.Exclude, b.Exclude)
 	m.Deadline = min(a.Deadline, b.Deadline)
 	if b.OnTimeout != Escalate {
@@ -137,24 +135,35 @@ func (r *Requirement) clone() *Requirement {
 	return &c
 }
 
-// addGroup keeps the higher count where two rules ask the same people, and lets in later whom both permit.
-func (r *Requirement) addGroup(g Group) {
-	for i, have := range r.Groups {
-		if slices.Equal(have.From, g.From) {
-			r.Groups[i].Count, r.Groups[i].Widen = max(have.Count, g.Count), both(have.Widen, g.Widen)
-			return
+// addGroups keeps the higher count where two rules ask the same people, and lets in later whom both permit. Two groups of one rule want different people, also
+// if their names were filled in so that they are the same: each is joined with one at most.
+func (r *Requirement) addGroups(groups []Group) {
+	own := len(r.Groups)
+	joined := make([]bool, own)
+	for _, g := range groups {
+		i := 0
+		for i < own && (joined[i] || !slices.Equal(r.Groups[i].From, g.From)) {
+			i++
 		}
+		if i == own {
+			r.Groups = append(r.Groups, Group{From: slices.Clone(g.From), Count: g.Count, Widen: slices.Clone(g.Widen)})
+			continue
+		}
+		have := &r.Groups[i]
+		joined[i], have.Count, have.Widen = true, max(have.Count, g.Count), both(have.Widen, g.Widen)
 	}
-	r.Groups = append(r.Groups, Group{From: slices.Clone(g.From), Count: g.Count, Widen: slices.Clone(g.Widen)})
 }
 
-// settleAnyone drops a demand for anyone where as many people are asked for by name: they are somebody.
-func (r *Requirement) settleAnyone() {
-	for i, g := range r.Groups {
-		if g.isAnyone() && total(r.Groups)-g.Count >= g.Count {
-			r.Groups = slices.Delete(r.Groups, i, i+1)
-			return // there is one at most: groups of the same people are joined
-		}
+// settleAnyone asks for anyone only where rules do not ask for enough people by name: they are somebody. people is how many a rule that asks for anyone wants in
+// all: "a dba, and anyone" are two, and the dba is one of them.
+func (r *Requirement) settleAnyone(people int) {
+	i := slices.IndexFunc(r.Groups, Group.isAnyone) // there is one at most: a rule names the same people once
+	if i < 0 {
+		return
+	}
+	anyone := &r.Groups[i]
+	if anyone.Count = people - (total(r.Groups) - anyone.Count); anyone.Count <= 0 {
+		r.Groups = slices.Delete(r.Groups, i, i+1)
 	}
 }
 

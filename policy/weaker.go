@@ -77,6 +77,9 @@ func weakerGroups(before, after []Group) []string {
 			weaker = append(weaker, fmt.Sprintf("%s may be let in for %s now", strings.Join(later, " or "), strings.Join(old.From, " or ")))
 		}
 	}
+	if had, has := total(before), total(after); has < had && len(weaker) == 0 { // one group of after is as strict as two of before, and one person is not two
+		weaker = append(weaker, fmt.Sprintf("%d different people down to %d", had, has))
+	}
 	return weaker
 }
 

@@ -59,8 +59,9 @@ type vote struct {
 // epoch is a time in which the route was begun anew.
 type epoch struct {
 	base, from, until time.Time
-	known             bool // the steps of the beginning are left out
-	loose             bool // somebody did not want to wait for a step
+	over              time.Time // the deadline when it began
+	known             bool      // the steps of the beginning are left out
+	loose             bool      // somebody did not want to wait for a step
 }
 
 // look is somebody's look at a request, or their claim: what keeps a reminder from being sent.
@@ -104,11 +105,14 @@ func (p plan) after(t time.Time, d time.Duration) time.Time {
 	return t.Add(d)
 }
 
-// due is when a step has its turn in an epoch that begins at base.
-func (p plan) due(step int, base time.Time) time.Time {
-	t := p.after(base, p.steps[step].at)
+// due is when a step has its turn in an epoch. The first does not wait for those who wake when it is over.
+func (p plan) due(step int, e epoch) time.Time {
+	t := p.after(e.base, p.steps[step].at)
 	if p.steps[step].region {
 		_, t = pick(p.follow, t)
+	}
+	if step == 0 && !t.Before(e.over) {
+		return e.base
 	}
 	return t
 }
@@ -119,9 +123,11 @@ func (a *ask) begin(at, now time.Time) {
 		a.epochs[n-1].until = now
 	}
 	if a.plan.follow != nil {
-		_, at = pick(a.plan.follow, at)
+		if _, when := pick(a.plan.follow, at); when.Before(a.deadline) {
+			at = when
+		}
 	}
-	a.epochs = append(a.epochs, epoch{base: at, from: now})
+	a.epochs = append(a.epochs, epoch{base: at, from: now, over: a.deadline})
 }
 
 func (a *ask) epoch() *epoch { return &a.epochs[len(a.epochs)-1] }

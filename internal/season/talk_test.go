@@ -47,8 +47,9 @@ func (s *season) talk(p *person, a *ask, what int) {
 				s.bad(a, "extended to %s, and was made %s", until, a.created)
 			}
 			a.deadline = until
+			told := s.announced(a, now)
 			a.begin(now, now)
-			a.epoch().known = true
+			a.epoch().known, a.epoch().loose = told == surely, told == perhaps
 		})
 	case 6:
 		s.act(e, a, desk.Escalate{From: from, Reason: "now"}, func(time.Time) { a.epoch().loose = true })
@@ -149,4 +150,27 @@ func (s *season) spare(a *ask) {
 	if doc.State != desk.Open || time.Now().After(a.perhaps) {
 		a.perhaps = time.Time{}
 	}
+}
+
+// surety is how sure it is that people were told of the beginning of a route.
+type surety int
+
+const (
+	never surety = iota
+	perhaps
+	surely
+)
+
+// announced is how sure it is by now. It is left open after a snooze, when what was told before may still be known, and where somebody did not want to wait.
+func (s *season) announced(a *ask, now time.Time) surety {
+	last := a.epochs[len(a.epochs)-1]
+	if !last.loose && s.service.late(a.plan.due(0, last), 2).Before(now) {
+		return surely
+	}
+	for _, e := range a.epochs {
+		if e.loose || !a.plan.due(0, e).After(now) {
+			return perhaps
+		}
+	}
+	return never
 }

@@ -79,7 +79,7 @@ func (s *season) epoch(a *ask, number int, notices []told) {
 
 // window is from when to when at the latest a step can have its turn.
 func (s *season) window(a *ask, e epoch, step int) (due, last time.Time) {
-	due = a.plan.due(step, e.base)
+	due = a.plan.due(step, e)
 	if due.Before(e.from) {
 		due = e.from
 	}
@@ -153,7 +153,7 @@ func (s *season) keeps(a *ask, l look) bool {
 func (s *season) awake(a *ask, n told, due time.Time) bool {
 	wakes := func(t time.Time) bool {
 		channel, when := pick(a.plan.follow, t)
-		return when.Equal(t) && channel == n.Targets[0]
+		return (when.Equal(t) || !when.Before(a.deadline)) && channel == n.Targets[0]
 	}
 	for t := due; t.Before(n.at); t = t.Add(time.Minute) {
 		if wakes(t) {

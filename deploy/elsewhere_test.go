@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,20 +43,42 @@ func TestElsewhere(t *testing.T) {
 	if out := s.types(t, p, "reply"); !strings.Contains(out, "One of two cups") {
 		t.Errorf("%s", out)
 	}
-	approved(t, c, id, `{"action":"pay"}`)
+	approved(t, c, id, `{"action":"pay","why":"It broke.\n\"Twice.\""}`) // a shell may read its line break as one of its own
 	question(t, c, "refund-18")
 	s.types(t, p, "cancel")
-	if out := s.types(t, p, "pull"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"answer":{"action":"pay"}`) || !strings.Contains(out, `"withdrawn":true`) {
+	if out := s.types(t, p, "pull"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"why":"It broke.\n\"Twice.\""`) || !strings.Contains(out, `"withdrawn":true`) {
 		t.Errorf("%s", out)
 	}
 	if out := s.types(t, p, "pull"); out != "" {
 		t.Errorf("once more: %s", out)
 	}
+	keepsCursor(t, s, p)
 	s.env = append(s.env, called(t, c, h.dir)...)
 	if out := s.types(t, p, "verify"); out != "genuine\n" {
 		t.Errorf("%s", out)
 	}
 	p.typed(t)
+}
+
+// keepsCursor pulls from a server that is not there, in a shell that goes on after an error. Whoever lost the cursor would deal with every answer once more.
+func keepsCursor(t *testing.T, s shell, p *page) {
+	t.Helper()
+	cursor := func() string {
+		text, err := os.ReadFile(filepath.Join(s.dir, "cursor"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := cursor()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", p.blocks["pull"])
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "FERMATA_URL=http://127.0.0.1:1", "FERMATA_TOKEN=none")
+	if out, err := cmd.Output(); err != nil || len(out) > 0 {
+		t.Errorf("%s, %v", out, err)
+	}
+	if now := cursor(); now != before || strings.TrimSpace(now) == "" {
+		t.Errorf("the cursor was %q, and is %q", before, now)
+	}
 }
 
 // called has an answer sent to a receiver, which puts the body into a file. It returns the headers.

@@ -251,7 +251,7 @@ func (d *draft) tell(kind NoticeKind, about What, targets []string) {
 		Key: changeKey(d.r.ID, rev, kind, about), Request: d.r.ID, Rev: rev, Kind: kind, Targets: targets, Epoch: d.r.Place.Epoch, About: about,
 	}
 	if kind == Resolve {
-		n.Incident = d.r.incident()
+		n.Incident = d.r.Incident()
 	}
 	d.notices = append(d.notices, n)
 }

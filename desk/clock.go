@@ -165,7 +165,7 @@ func (d *draft) fire(step int) {
 			Step: step + 1, Epoch: d.r.Place.Epoch, About: WasStep,
 		}
 		if n.Kind == Page {
-			n.Incident, n.Severity = d.r.incident(), s.Severity
+			n.Incident, n.Severity = d.r.Incident(), s.Severity
 			d.r.Place.Paged = union(d.r.Place.Paged, targets)
 		}
 		d.notices = append(d.notices, n)

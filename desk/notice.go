@@ -3,6 +3,7 @@ package desk
 import (
 	"fmt"
 	"net/url"
+	"slices"
 )
 
 // Notice is something that people are to be told. It never carries what was asked or said: whoever tells it reads the request.
@@ -39,8 +40,19 @@ const (
 	TellRequester NoticeKind = "tell-requester" // the run, or on whose behalf it asks
 )
 
-// incident is that of a request, which may be asked again under its id.
-func (r Request) incident() string {
+// Void reports whether a notice is from before the route was begun anew: what it says, the route says again when it is time. What the new beginning
+// leaves out, as everybody knows it, is not void: perhaps they do not know it yet.
+func (r Request) Void(n Notice) bool {
+	if n.Step == 0 || n.Epoch >= r.Place.Epoch {
+		return false
+	}
+	return !slices.ContainsFunc(r.Place.Done, func(d Done) bool {
+		return d.Step == n.Step-1 && d.As == Skipped && r.Route.Steps[d.Step].At == 0
+	})
+}
+
+// Incident is what pages of a request are for. A question that is asked again under its id has another.
+func (r Request) Incident() string {
 	return fmt.Sprintf("%s/%d", url.PathEscape(r.ID), r.Created.UnixNano())
 }
 

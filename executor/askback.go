@@ -21,10 +21,9 @@ const backPaper store.PaperKind = "back"
 const (
 	explainTimeout = 2 * time.Minute  // how long a run may take to answer
 	explainLease   = 3 * time.Minute  // after which another process tries
-	explainTries   = 8                // how often a question is tried
-	withdrawnTries = 10               // how often a withdrawal is tried
+	explainTries   = 10               // how often a message is tried; webhooks are, for three days
 	explainPause   = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
-	explainAtOnce  = 32               // how many messages a process delivers at the same time
+	explainAtOnce  = 32               // how many messages a process delivers at the same time, beside those that are only sent elsewhere
 )
 
 // theRun is the actor of what a run answers.
@@ -37,14 +36,8 @@ type backFacts struct {
 	Number  int    `json:"number,omitempty"`
 	// Why is set, in the place of the number, if the request was withdrawn because the run was ended.
 	Why string `json:"why,omitempty"`
-}
-
-// most is how often it is tried at most.
-func (f backFacts) most() int {
-	if f.Why != "" {
-		return withdrawnTries
-	}
-	return explainTries
+	// Calls says that the provider only has to send it to somebody elsewhere: see [provider.Capabilities].
+	Calls bool `json:"calls,omitempty"`
 }
 
 // askBack files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
@@ -58,7 +51,7 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 		if event.What != desk.WasQuestion {
 			continue
 		}
-		back := backFacts{Request: change.Request.ID, Number: len(change.Request.Questions)}
+		back := backFacts{Request: change.Request.ID, Number: len(change.Request.Questions), Calls: p.Capabilities().Calls}
 		id := fmt.Sprintf("%s/%d", back.Request, back.Number)
 		if err := c.fileFacts(store.PaperChange{Kind: backPaper, ID: id, Run: c.run.ID, Next: c.now}, back); err != nil {
 			return err
@@ -68,13 +61,9 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 }
 
 // explain delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
-// the background, so that a slow run holds up nobody.
+// the background, so that a slow run holds up nobody. Of those that may call a model, there are few at the same time.
 func (e *Executor) explain() error {
-	room := explainAtOnce - int(e.explaining.Load())
-	if room <= 0 {
-		return nil // each may call a model, so the number is limited
-	}
-	due, err := e.store.Due(e.life, backPaper, room)
+	due, err := e.store.Due(e.life, backPaper, explainAtOnce+callsAtOnce)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -85,6 +74,13 @@ func (e *Executor) explain() error {
 	for _, paper := range due {
 		var back backFacts
 		failure := json.Unmarshal(paper.Facts, &back)
+		places, most := &e.explaining, int64(explainAtOnce)
+		if back.Calls {
+			places, most = &e.sending, callsAtOnce
+		}
+		if places.Load() >= most {
+			continue // nobody else takes one
+		}
 		back.Tries++
 		if failure == nil {
 			failure = e.note(e.life, &paper, back, now.Add(explainLease))
@@ -94,9 +90,9 @@ func (e *Executor) explain() error {
 		case failure != nil:
 			err = errors.Join(err, failure)
 		default:
-			e.explaining.Add(1)
+			places.Add(1)
 			e.work.Go(func() {
-				defer e.explaining.Add(-1)
+				defer places.Add(-1)
 				e.explainOne(paper, back, now)
 			})
 		}
@@ -122,7 +118,7 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 	case e.life.Err() != nil:
 		next = now // this process stops, and another one asks
 	default:
-		if back.Result = failedToTell; back.Tries < back.most() && !errors.Is(err, provider.ErrGiveUp) {
+		if back.Result = failedToTell; back.Tries < explainTries && !errors.Is(err, provider.ErrGiveUp) {
 			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
 		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero(), "why", className(err))

@@ -191,11 +191,11 @@ func TestAskBack_ARunThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
 		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
 		wondering(t, e, "why?")
 		e.Start()
-		time.Sleep(time.Hour)
+		time.Sleep(6 * time.Hour)
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(failed) != 8 {
+		if len(failed) != 10 {
 			t.Errorf("it was asked %d times", len(failed))
 		}
 		for n, pause := range pauses {

@@ -99,10 +99,10 @@ type Executor struct {
 	findings  toldFindings // findings of audit checks that were logged already
 	policies  policies     // policies that are known to be in the store
 	dossiers  dossiers     // a cache
-	// explaining counts the questions to runs that are being answered here: see explain.
-	explaining atomic.Int64
-	calling    atomic.Int64              // the executions that have no worker: see aside
-	full       atomic.Pointer[time.Time] // when the store had no room for something; nil if never
+	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
+	explaining, sending atomic.Int64
+	calling             atomic.Int64              // the executions that have no worker: see aside
+	full                atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
 	life context.Context

@@ -15,70 +15,141 @@ import (
 )
 
 const (
-	tellTimeout = 30 * time.Second // how long sending one notice may take
-	tellLease   = time.Minute      // after which another process may send it
-	tellMost    = time.Hour        // the longest pause between two tries
+	tellTimeout  = 30 * time.Second // how long sending one notice may take
+	tellPatience = 2 * time.Second  // how long those that come next are held up for it
+	tellLease    = time.Minute      // after which another process may send it
+	tellMost     = time.Hour        // the longest pause between two tries
+	tellTries    = 84               // how often it is tried if the request is over: for about three days
 )
 
-// deliver sends notices that are due, many at a time, so that a channel that hangs does not hold up the others. Each notice is claimed by its revision
-// before it is sent, so that one of several processes sends it; if that one dies, another does when the claim has expired.
+// deliver sends notices that are due, many at a time. A channel that hangs is not waited for long, so that it does not hold up the others; one that does
+// not is, so that what a process tells comes in order. Each notice is claimed by its revision before it is sent, so that one of several processes sends it;
+// if that one dies, another does when the claim has expired.
 func (e *Executor) deliver() {
+	places := make(chan struct{}, atOnce) // one is taken for each notice that is on its way
 	for !e.closing() {
-		due, err := e.store.Due(e.life, noticePaper, atOnce)
+		select {
+		case places <- struct{}{}: // there is room
+			<-places
+		case <-e.over:
+			return
+		}
+		room := atOnce - len(places)
+		due, err := e.store.Due(e.life, noticePaper, room)
 		if err != nil && e.life.Err() == nil {
 			e.config.Log.Error("looking for what has to be told", "err", err)
 		}
 		var told atomic.Int64
 		var group sync.WaitGroup
 		for _, paper := range due {
-			group.Go(func() {
-				if err := e.send(paper); err == nil {
+			places <- struct{}{}
+			group.Add(1)
+			e.work.Go(func() {
+				defer func() { <-places; group.Done() }()
+				if e.sent(paper) {
 					told.Add(1)
-				} else if e.life.Err() == nil {
-					// The error of a channel may hold anything, so it is not logged.
-					e.config.Log.Error("people could not be told", "notice", paper.ID, "tries", tried(paper)+1)
 				}
 			})
 		}
-		group.Wait()
-		if len(due) < atOnce || told.Load() == 0 {
+		waitFor(&group, tellPatience)
+		if len(due) < room || told.Load() == 0 {
 			e.rests(e.config.Poll)
 		}
 	}
 }
 
-// send claims and sends one notice, and notes what became of it.
-func (e *Executor) send(paper store.Paper) error {
-	tries := tried(paper) + 1
+// waitFor waits for a group, but no longer than atMost.
+func waitFor(group *sync.WaitGroup, atMost time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// sent claims and sends a notice, and reports whether that went well. It did if another process has it.
+func (e *Executor) sent(paper store.Paper) bool {
+	n, err := e.claimNotice(paper)
+	if n != nil {
+		err = e.send(n)
+	}
+	if err != nil && e.life.Err() == nil { // the error of a channel may hold anything, so it is not logged
+		e.config.Log.Error("people could not be told", "notice", paper.ID, "tries", tried(paper)+1, "again", !errors.Is(err, errUntold))
+	}
+	return err == nil
+}
+
+// errUntold says that a notice is not tried again.
+var errUntold = errors.New("executor: a notice is given up")
+
+// claimedNotice is a notice that this process sends, and no other does as long as the claim lasts.
+type claimedNotice struct {
+	paper store.Paper
+	tries int       // with this one
+	now   time.Time // when it was claimed, by the clock of the store
+	since time.Time // the same, by the clock of this process
+}
+
+// after is the time of the store after a pause that begins now, however long the try took.
+func (n *claimedNotice) after(pause time.Duration) time.Time {
+	return n.now.Add(time.Since(n.since) + pause)
+}
+
+// claimNotice returns nil if another process has it.
+func (e *Executor) claimNotice(paper store.Paper) (*claimedNotice, error) {
 	now, err := e.store.Now(e.life)
+	n := &claimedNotice{paper: paper, tries: tried(paper) + 1, now: now, since: time.Now()}
 	if err == nil {
-		err = e.note(e.life, &paper, delivery{Tries: tries}, now.Add(tellLease))
+		err = e.note(e.life, &n.paper, delivery{Tries: n.tries}, now.Add(tellLease))
 	}
-	if errors.Is(err, store.ErrStale) {
-		return nil // another process has it
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	if err != nil {
-		return err
-	}
+	return n, nil
+}
+
+// send sends one notice, and notes what became of it.
+func (e *Executor) send(n *claimedNotice) error {
 	var notice desk.Notice
-	if err := e.readBody(paper, &notice); err != nil {
-		return errors.Join(err, e.note(e.life, &paper, delivery{tries, failedToTell}, now.Add(tellMost)))
+	if err := e.readBody(n.paper, &notice); err != nil {
+		return errors.Join(err, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, n.after(tellMost)))
 	}
-	if request, err := e.requestOf(e.life, paper.Account, notice.Request); err == nil && invites(notice) && (request == nil || request.State != desk.Open) {
-		if tries > 1 { // a process that died may have sent it
-			return e.told(&paper, notice, delivery{tries, moot})
+	request, unknown := e.requestOf(e.life, n.paper.Account, notice.Request)
+	over := unknown == nil && (request == nil || isOver(request.Request, notice))
+	switch {
+	case over && invites(notice):
+		if n.tries > 1 { // a process that died may have sent it
+			return e.told(&n.paper, notice, delivery{n.tries, moot})
 		}
-		return e.note(e.life, &paper, delivery{tries, moot}, time.Time{})
+		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
+	case unknown == nil && !over && request.Void(notice):
+		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
 	}
 	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
 	defer cancel()
-	err = e.tell(ctx, paper.Account, notice)
+	err := e.tell(ctx, n.paper.Account, notice)
 	e.stats.delivered(err)
-	if err != nil {
-		pause := min(time.Second<<min(tries-1, 20), tellMost)
-		return errors.Join(err, e.note(e.life, &paper, delivery{tries, failedToTell}, now.Add(pause)))
+	if err == nil {
+		return e.told(&n.paper, notice, delivery{n.tries, told})
 	}
-	return e.told(&paper, notice, delivery{tries, told})
+	if over && n.tries >= tellTries { // or what a channel never takes would be tried for ever
+		return errors.Join(errUntold, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, time.Time{}))
+	}
+	return errors.Join(err, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, n.after(min(time.Second<<min(n.tries-1, 20), tellMost))))
+}
+
+// isOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
+func isOver(request desk.Request, notice desk.Notice) bool {
+	return request.State != desk.Open || notice.Incident != "" && notice.Incident != request.Incident()
 }
 
 // invites reports whether a notice asks people to look at a request. There is no use in sending it once the request is over.
@@ -104,7 +175,7 @@ type result string
 const (
 	told         result = "told"
 	failedToTell result = "failed"
-	moot         result = "moot" // the request was over before the notice was sent
+	moot         result = "moot" // the request was over, or its route begun anew, before the notice was sent
 )
 
 // tried is how often it was tried to send a notice.
@@ -180,7 +251,7 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 	if err != nil {
 		return store.Beside{}, err
 	}
-	if known.State != desk.Open {
+	if isOver(known.Request, notice) {
 		err := e.post(c, resolve, known.revision)
 		return c.Beside, err
 	}

@@ -390,3 +390,99 @@ func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
 		}
 	})
 }
+
+// A channel that hangs holds up nothing that comes later, either.
+func TestNotices_OneThatHangsHoldsUpNothingThatComesAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan time.Time, 1)
+		e := executorOf(t, memory.NewRuns(nil), crowd(1), func(c *executor.Config) {
+			c.Timeout, c.Poll = -1, time.Second
+			c.Log = slog.New(slog.DiscardHandler)
+			c.Desk.Notify = func(ctx context.Context, account string, _ desk.Notice) error {
+				if account == "other" {
+					told <- time.Now()
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		e.Start()
+		waits(t, mustRun(t, e, scriptedStart()))
+		time.Sleep(3 * time.Second) // now the channel hangs
+		asked := time.Now()
+		r := scriptedStart()
+		r.Account = "other"
+		waits(t, mustRun(t, e, r))
+		if d := (<-told).Sub(asked); d > 3*time.Second {
+			t.Errorf("another account is told after %v", d)
+		}
+	})
+}
+
+// However long a channel takes to fail, it has its pauses.
+func TestNotices_AChannelThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var failed time.Time
+		var pauses []time.Duration
+		e := executorOf(t, memory.NewRuns(nil), crowd(1), func(c *executor.Config) {
+			c.Timeout, c.Poll = -1, time.Second
+			c.Log = slog.New(slog.DiscardHandler)
+			c.Desk.Notify = func(ctx context.Context, _ string, _ desk.Notice) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if !failed.IsZero() {
+					pauses = append(pauses, time.Since(failed))
+				}
+				<-ctx.Done()
+				failed = time.Now()
+				return ctx.Err()
+			}
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		e.Start()
+		time.Sleep(4 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(pauses) < 4 {
+			t.Errorf("there were the pauses %v", pauses)
+		}
+		for n, pause := range pauses {
+			if want := time.Second << n; pause < want {
+				t.Errorf("pause %d is %v, not %v", n+1, pause, want)
+			}
+		}
+	})
+}
+
+// What is told of a request that is over, and that no channel will ever take, is not tried for as long as its run is kept.
+func TestNotices_WhatNoChannelTakesIsGivenUpSomeTimeAfterTheRequestIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		var tries atomic.Int64
+		ch := &channel{fail: func(desk.Notice) error {
+			tries.Add(1)
+			return errors.New("there is no such channel")
+		}}
+		route := ch.on(inboxAndChat)
+		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) {
+			route(c)
+			c.Poll, c.Log = 10*time.Minute, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		startDrop(t, e)
+		completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
+		e.Start()
+		time.Sleep(2 * 24 * time.Hour)
+		soon := tries.Load()
+		time.Sleep(8 * 24 * time.Hour)
+		last := tries.Load()
+		time.Sleep(24 * time.Hour)
+		if now := tries.Load(); soon < 20 || last <= soon || now != last {
+			t.Errorf("it was tried %d times in two days, %d in ten and %d in eleven", soon, last, now)
+		}
+		if !strings.Contains(log.String(), "again=false") {
+			t.Error("nobody is told that it was given up")
+		}
+	})
+}

@@ -16,7 +16,7 @@ func (e *Executor) tellWithdrawn(c *filing, interrupt, why string) error {
 		return nil
 	}
 	paper := store.PaperChange{Kind: backPaper, ID: interrupt + "/withdrawn", Run: c.run.ID, Next: c.now}
-	return c.fileFacts(paper, backFacts{Request: interrupt, Why: why})
+	return c.fileFacts(paper, backFacts{Request: interrupt, Why: why, Calls: p.Capabilities().Calls})
 }
 
 // tellGone delivers that message.

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -148,4 +150,48 @@ func TestWithdrawn_IsToldAndCounted(t *testing.T) {
 	if len(papers) < 2 {
 		t.Errorf("somebody was paged, and %d notices are all that there will ever be: no all-clear", len(papers))
 	}
+}
+
+// unheard is a provider that tells somebody elsewhere when its runs are ended, who says nothing to what one account has to tell.
+type unheard struct {
+	*scripted
+	told chan time.Time
+}
+
+func (*unheard) Capabilities() provider.Capabilities { return provider.Capabilities{Calls: true} }
+
+func (d *unheard) Withdrawn(ctx context.Context, run provider.Run, _ provider.Gone) error {
+	if run.Account == "acme" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case d.told <- time.Now():
+	default:
+	}
+	return nil
+}
+
+// Many that nobody takes are no reason to let others wait.
+func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &unheard{crowd(100), make(chan time.Time, 1)}
+		e := executorOf(t, memory.NewRuns(nil), d, func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
+		e.Start()
+		end := func(account string) {
+			r := scriptedStart()
+			r.Account = account
+			waits(t, mustRun(t, e, r))
+			if err := e.Cancel(t.Context(), account, "x-1", by("ops")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end("acme")
+		time.Sleep(3 * time.Second)
+		ended := time.Now()
+		end("other")
+		if after := (<-d.told).Sub(ended); after > 3*time.Second {
+			t.Errorf("another account hears of its run after %v", after)
+		}
+	})
 }

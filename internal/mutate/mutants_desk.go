@@ -108,8 +108,17 @@ var deskMutants = []mutant{
 		swap(`if became.Result != told || notice.Kind != desk.Page {`, `if became.Result != "" {`),
 		"./executor", "TestI10_APageThatComes"},
 	{"I10", "people are paged for what is decided", "executor/outbox.go",
-		swap(`invites(notice) && (request == nil`, `false && (request == nil`),
+		swap(`case over && invites(notice):`, `case false:`),
 		"./executor", "TestI10_APageThatFailed"},
+	{"I10", "people are paged for what somebody left until tomorrow", "executor/outbox.go",
+		swap(`case unknown == nil && !over && request.Void(notice):`, `case false:`),
+		"./executor", "TestI10_AStepThatWasNotTold"},
+	{"I10", "people are not told because a deadline was extended", "desk/notice.go",
+		swap(`return !slices.ContainsFunc(r.Place.Done`, `return r.Created.IsZero() || !slices.ContainsFunc(r.Place.Done[:0]`),
+		"./executor", "TestI10_WhatNobodyWasTold"},
+	{"I10", "a page for a question that was asked again stays open", "executor/outbox.go",
+		swap(` || notice.Incident != "" && notice.Incident != request.Incident()`, ``),
+		"./executor", "TestI10_EveryIncident"},
 	{"I4", "anyone has an effect in doubt done again", "executor/doubt.go",
 		swap(`ask.Need = need
 `, `_ = need

@@ -43,8 +43,8 @@
 //
 // A webhook is delivered at least once. It is sent again until the receiver says 2xx, for about three days, and also when this process died
 // before it could write down that the receiver did. It has the same webhook-id and the same body each time: a receiver has to keep the ids that
-// it has seen. After 410, or after the last attempt, the run is parked until somebody lets it go on: that is the dead letter. A run that was ended stays
-// so, whether or not the receiver heard of it, and the receiver of an account that is erased hears nothing.
+// it has seen. After 410, or after the last attempt, the run of an answer is parked until somebody lets it go on: that is the dead letter. A question is
+// not sent any more then, and a run that was ended stays so, whether or not the receiver heard of it. The receiver of an account that is erased hears nothing.
 //
 // Agents name the URL, and an agent may be under somebody else's control. So only https on port 443 of a public address is called, the address is
 // looked at when the connection is made, and nothing but the status of the response is read; [Config.Allow] makes exceptions.

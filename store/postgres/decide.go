@@ -78,7 +78,7 @@ ORDER BY i.deadline LIMIT $1`
 
 	// lockDueSQL passes by a run that somebody has in hand. The next look will find what is still due.
 	lockDueSQL = `
-WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE SKIP LOCKED)` + lockedHere
+WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND ` + inTurnNow + ` FOR NO KEY UPDATE SKIP LOCKED)` + lockedHere
 
 	// expireSQL is the same compare-and-set as that of a person: whoever finds the interrupt pending has decided it.
 	expireSQL = `

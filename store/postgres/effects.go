@@ -52,6 +52,7 @@ WHERE e.interrupt_key = ` + thisKey + ` AND e.number = $3 AND e.account = $1`
 WITH locked AS (
     SELECT key FROM runs
     WHERE key = (SELECT run_key FROM effects WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1) AND account = $1
+      AND ` + inTurn + `
     FOR NO KEY UPDATE
 )` + lockedHere
 

@@ -19,7 +19,10 @@ import (
 //
 // The lock is taken by a statement of its own because whoever waits for it sees, after the wait, the newest version of the row that it
 // waited for, and of all others what was there before the wait. Only the next statement sees everything that the former
-// holder has done. And the transaction gets its number with the lock, not before: so the events of a run have the order of their transactions.
+// holder has done.
+//
+// The events of a run have the order of their transactions, by which the feed goes. A transaction gets its number with its first lock of a row, and where
+// several wait for one, before it is its turn. So they wait in line for another lock, which gives no number: inTurn.
 const (
 	// lockedHere leaves the run in hand to the statements that follow; the statement begins with WITH locked AS.
 	lockedHere = `
@@ -39,6 +42,11 @@ SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 	// account and id.
 	thisKey = `sha256(sha256($1) || sha256($2))`
 
+	// inTurn waits until nobody else writes events of the run, before its row is locked; inTurnNow is false if somebody does. Those who lock the row for
+	// something else may do so meanwhile.
+	inTurn    = `pg_advisory_xact_lock(hashtextextended(encode(key, 'hex'), 2)) IS NOT NULL`
+	inTurnNow = `pg_try_advisory_xact_lock(hashtextextended(encode(key, 'hex'), 2))`
+
 	// alive is the condition of the index runs_alive.
 	alive = `status IN ('ready', 'running', 'waiting', 'parked')`
 
@@ -50,20 +58,20 @@ SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 	clock = `clock AS MATERIALIZED (SELECT clock_timestamp() AS now)`
 
 	lockOwnedSQL = `
-WITH locked AS (SELECT key FROM runs WHERE ` + owned + ` FOR NO KEY UPDATE)` + lockedHere
+WITH locked AS (SELECT key FROM runs WHERE ` + owned + ` AND ` + inTurn + ` FOR NO KEY UPDATE)` + lockedHere
 
 	lockRunSQL = `
-WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 FOR NO KEY UPDATE)` + lockedHere
+WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + inTurn + ` FOR NO KEY UPDATE)` + lockedHere
 
 	// lockParkedSQL goes to the one run of its state key that is alive. (That it is parked is said in words that lead to no other index.)
 	lockParkedSQL = `
 WITH locked AS (
     SELECT key FROM runs
-    WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND status IS NOT DISTINCT FROM 'parked' FOR NO KEY UPDATE
+    WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND status IS NOT DISTINCT FROM 'parked' AND ` + inTurn + ` FOR NO KEY UPDATE
 )` + lockedHere
 
 	lockAliveRunSQL = `
-WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` FOR NO KEY UPDATE)` + lockedHere
+WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND ` + inTurn + ` FOR NO KEY UPDATE)` + lockedHere
 )
 
 // maxBatch keeps what is sent at once well below the gigabyte that PostgreSQL takes in one message and can hold in one value.

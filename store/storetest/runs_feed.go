@@ -116,6 +116,40 @@ func testFeedWriters(t *testing.T, h *house) {
 	}
 }
 
+// testFeedOneRun has many decide on the questions of one run at the same moment. A store whose transactions get their place in the feed before it is their turn
+// at the run shows a later event first.
+func testFeedOneRun(t *testing.T, h *house) {
+	const runs, asked = 4, 24
+	for n := range runs {
+		run := fmt.Sprint("r", n)
+		var ids []string
+		for i := range asked {
+			ids = append(ids, fmt.Sprintf("i%d-%d", n, i))
+		}
+		h.waiting(run, ids...)
+		var wg sync.WaitGroup
+		for _, id := range ids {
+			wg.Go(func() {
+				if _, err := h.store.Decide(h.ctx(), approve(run, id, id)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	list, _ := h.feed("", 1000)
+	last := make(map[string]int64)
+	for _, e := range list {
+		if e.Number != last[e.Run]+1 {
+			t.Errorf("event %d of %s comes after event %d", e.Number, e.Run, last[e.Run])
+		}
+		last[e.Run] = e.Number
+	}
+	if want := runs * (2*asked + 2); len(list) != want {
+		t.Errorf("the feed has %d events, not %d", len(list), want)
+	}
+}
+
 // writeSome makes six events of a run in four transactions.
 func writeSome(ctx context.Context, s store.Store, run string) error {
 	lease, err := s.Create(ctx, newRun(run))

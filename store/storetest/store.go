@@ -33,6 +33,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"I8_AnyBytesInEveryNameAreKeptApart", testNames},
 		{"Names_HaveAnyLength", testLongNames},
 		{"Concurrent_AFeedHasEveryEventOnceAndInOrder", testFeedWriters},
+		{"Concurrent_AFeedHasTheEventsOfOneRunInOrder", testFeedOneRun},
 		{"Watch_HintsAtEverythingThatHappens", testWatch},
 		{"Watch_EndsWithItsContext", testWatchEnds},
 		{"Watch_ASlowWatcherStopsNobody", testWatchSlow},

@@ -1,0 +1,114 @@
+package executor_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// Whoever leaves a request until the morning is not woken for it at night, by a page that the pager did not take before.
+func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		ch := &channel{fail: func(n desk.Notice) error {
+			if n.Kind == desk.Page && down.Load() {
+				return errors.New("the pager is down")
+			}
+			return nil
+		}}
+		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Minute), Page: []string{"oncall:dba"}})
+		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
+		id := startDrop(t, e).Interrupts[0].ID
+		e.Start()
+		time.Sleep(90 * time.Second) // it was tried, and failed
+		acts(t, e, id, desk.Snooze{From: by("ann"), Until: time.Now().Add(30 * time.Minute)})
+		down.Store(false)
+		time.Sleep(29 * time.Minute)
+		if pages := ch.of(desk.Page); len(pages) > 0 {
+			t.Errorf("the request is left alone, and somebody was paged: %+v", pages)
+		}
+		time.Sleep(4 * time.Minute)
+		if pages := ch.of(desk.Page); len(pages) != 1 || pages[0].Epoch != 2 {
+			t.Errorf("afterwards there are the pages %+v", pages)
+		}
+	})
+}
+
+// Whoever extends a deadline does not take back that people are told of the request at all.
+func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		ch := &channel{fail: func(desk.Notice) error {
+			if down.Load() {
+				return errors.New("the channel is down")
+			}
+			return nil
+		}}
+		route := ch.on(inboxAndChat)
+		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) {
+			route(c)
+			c.Poll = time.Second
+			c.Desk.Routes["default"] = desk.Route{Name: "default", Cap: desk.Duration(5 * time.Hour), Steps: c.Desk.Routes["default"].Steps}
+		})
+		id := startDrop(t, e).Interrupts[0].ID
+		e.Start()
+		time.Sleep(time.Minute)
+		acts(t, e, id, desk.Extend{From: by("ann"), Until: time.Now().Add(2 * time.Hour)})
+		down.Store(false)
+		time.Sleep(10 * time.Minute)
+		if told := ch.of(desk.Notify); len(told) != 1 || told[0].Epoch != 1 {
+			t.Errorf("told was %+v", told)
+		}
+	})
+}
+
+// A page that the pager did not take, of a question that was withdrawn and is asked again, is for an incident that has had its all-clear.
+func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		ch := &channel{fail: func(n desk.Notice) error {
+			if n.Kind == desk.Page && down.Load() {
+				return errors.New("the pager is down")
+			}
+			return nil
+		}}
+		route := ch.on(desk.Step{Page: []string{"oncall:dba"}})
+		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { route(c); c.Poll = time.Second })
+		e.Start()
+		waits(t, mustRun(t, e, scriptedStart()))
+		time.Sleep(20 * time.Second) // the next try is some seconds away
+		waits(t, mustRun(t, e, answerTo("b", "r1")))
+		time.Sleep(2 * time.Second) // the all-clear is told
+		waits(t, mustRun(t, e, answerTo("c", "r2")))
+		down.Store(false)
+		time.Sleep(10 * time.Minute)
+		completed(t, mustRun(t, e, answerTo("a", "r3")))
+		time.Sleep(10 * time.Minute)
+		open := make(map[string]bool)
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		for _, n := range ch.told {
+			if n.Incident != "" {
+				open[n.Incident] = n.Kind == desk.Page
+			}
+		}
+		if len(open) == 0 {
+			t.Error("nobody was paged")
+		}
+		for incident, still := range open {
+			if still {
+				t.Errorf("%s is open for ever", incident)
+			}
+		}
+	})
+}

@@ -43,8 +43,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
 # What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
-# would run all of it. Vetted by lint, with everything that go test would look at, and more. One more package at a time than there are cores: some of them wait for clocks
-# and databases most of the time. What is tested gets the memory settings of those who run it.
+# would run all of it. Vetted by lint, with everything that go test would look at, and more. What is tested gets the memory settings of those who run it.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
 	make -s lint || { kill $$peers; exit 1; }; \
@@ -52,7 +51,7 @@ test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then e
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
 	$(PLAIN) go build -buildvcs=false -o /dev/null $$packages && \
-	go test $(RACE) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
+	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
 		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $$packages
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases

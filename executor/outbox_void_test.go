@@ -12,17 +12,22 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
+// broken is a channel that takes no notices of one kind while it is down, as it is at first.
+func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
+	down := new(atomic.Bool)
+	down.Store(true)
+	return &channel{fail: func(n desk.Notice) error {
+		if n.Kind == kind && down.Load() {
+			return errors.New("the channel is down")
+		}
+		return nil
+	}}, down
+}
+
 // Whoever leaves a request until the morning is not woken for it at night, by a page that the pager did not take before.
 func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		down.Store(true)
-		ch := &channel{fail: func(n desk.Notice) error {
-			if n.Kind == desk.Page && down.Load() {
-				return errors.New("the pager is down")
-			}
-			return nil
-		}}
+		ch, down := broken(desk.Page)
 		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Minute), Page: []string{"oncall:dba"}})
 		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
 		id := startDrop(t, e).Interrupts[0].ID
@@ -44,14 +49,7 @@ func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
 // Whoever extends a deadline does not take back that people are told of the request at all.
 func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		down.Store(true)
-		ch := &channel{fail: func(desk.Notice) error {
-			if down.Load() {
-				return errors.New("the channel is down")
-			}
-			return nil
-		}}
+		ch, down := broken(desk.Notify)
 		route := ch.on(inboxAndChat)
 		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) {
 			route(c)
@@ -73,14 +71,7 @@ func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T
 // A page that the pager did not take, of a question that was withdrawn and is asked again, is for an incident that has had its all-clear.
 func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		down.Store(true)
-		ch := &channel{fail: func(n desk.Notice) error {
-			if n.Kind == desk.Page && down.Load() {
-				return errors.New("the pager is down")
-			}
-			return nil
-		}}
+		ch, down := broken(desk.Page)
 		route := ch.on(desk.Step{Page: []string{"oncall:dba"}})
 		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
 		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { route(c); c.Poll = time.Second })

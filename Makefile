@@ -13,14 +13,16 @@ BENCHFLAGS ?=
 FUZZTIME ?= 20s
 # Cases per property in a soak.
 SOAKCHECKS ?= 5000
+# Flags of the build that lint looks at; empty for one without the race detector.
+AS ?=
 # Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
 MUTATEFLAGS ?=
 
 # The modules that we write. The tests of bench/ are among the longest, and begin first. tools/ only pins the linters.
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort -r
 
-# How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. The linters and
-# every test that builds a program do the same, so that everything is compiled twice and not four times: once with the detector, and once without.
+# How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. Every test that
+# builds a program does the same, so that nothing is compiled more than twice: once with the detector, and once without.
 PLAIN = CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 
 # For compilers and linters, which live for seconds: they spend a sixth and a third of their time on freeing memory that nobody else wants.
@@ -43,14 +45,15 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
 # What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
-# would run all of it. Vetted by lint, with everything that go test would look at, and more. What is tested gets the memory settings of those who run it.
+# would run all of it. Vetted by lint, with everything that go test would look at, and more; lint looks at what is going to be tested, so that this
+# is compiled once. What is tested gets the memory settings of those who run it.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
-	make -s lint || { kill $$peers; exit 1; }; \
+	make -s lint AS='$(RACE)' || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
-	$(PLAIN) go build -buildvcs=false -o /dev/null $$packages && \
+	$(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
 	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
 		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $$packages
 
@@ -58,7 +61,8 @@ lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
 	@export $(ROOMY); staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
-	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(PLAIN); \
+	if [ -n "$(AS)" ]; then export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) $(AS)"; else export $(PLAIN); fi; \
+	packages=$$($(MODULES) | sed 's|$$|/...|'); \
 	echo vet && go vet $$packages && echo staticcheck && "$$staticcheck" $$packages && echo "sum types" && "$$sumtype" $$packages
 
 bench: need-go ## run the measurements in bench/

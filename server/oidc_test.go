@@ -85,6 +85,25 @@ func TestTokens_WhileTheProviderIsDown(t *testing.T) {
 	}
 }
 
+// A key that was stolen is withdrawn by the provider. Whoever has it brings no other one, so nothing that is unknown here makes the server ask again.
+func TestTokens_OfAKeyThatTheProviderHasWithdrawn(t *testing.T) {
+	p := openPorch(t, build{})
+	claims := forAPI("agents")
+	claims["exp"] = time.Now().Add(24 * time.Hour).Unix()
+	stolen := p.idp.Token(claims)
+	if got := p.me(stolen); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	p.idp.Rotate()
+	p.wait(11 * time.Minute)
+	if got := p.me(stolen); got.status != 401 {
+		t.Errorf("the key still counts: %+v", got)
+	}
+	if got := p.me(p.idp.Token(claims)); got.status != 200 {
+		t.Errorf("the new key: %+v", got)
+	}
+}
+
 // Anybody can make a token with a key that nobody knows. The provider must not hear of each, and operators of none.
 func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
 	p := openPorch(t, build{})

@@ -65,7 +65,7 @@ func (w *watched) VerifySignature(ctx context.Context, jwt string) ([]byte, erro
 			payload, err = now.VerifySignature(ctx, jwt)
 		}
 	}
-	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
+	if isFetchError(err) {
 		w.down = err
 	}
 	return payload, err

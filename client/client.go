@@ -41,6 +41,10 @@ type Client struct {
 // quiet is how long a connection may be silent before it is asked whether it lives, and how long it has for its answer.
 const quiet = 15 * time.Second
 
+// silence is how long a stream of events may say nothing at all before another connection is made. A server says every 15 seconds that it is there
+// (limits.heartbeat in its settings).
+const silence = time.Minute
+
 // New makes a client of a server at a URL, for whoever the token belongs to.
 func New(base, token string) (*Client, error) {
 	u, err := url.Parse(base)

@@ -82,19 +82,24 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	if after != "" {
 		r.headers["Last-Event-ID"] = after
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer limit.Stop()
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return unsent(err), err
+		return unsent(err), cmp.Or(silenced(ctx), err)
 	}
 	defer response.Body.Close()
+	body := &watched{response.Body, limit}
 	if response.StatusCode != http.StatusOK {
-		data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		data, _ := io.ReadAll(io.LimitReader(body, maxAnswer))
 		return refusal(response, data)
 	}
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return never, unexpected(response) // or one would wait for ever for the events of a page
 	}
-	for kind, data := range messages(response.Body) {
+	for kind, data := range messages(body) {
 		if kind == api.EventRun {
 			continue
 		}
@@ -110,6 +115,31 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 		}
 	}
 	return 0, nil
+}
+
+// errSilent is why a connection was given up.
+var errSilent = fmt.Errorf("client: the server has said nothing for %v", silence)
+
+// silenced is errSilent if that is why a context has ended, and not because whoever called wanted it.
+func silenced(ctx context.Context) error {
+	if context.Cause(ctx) == errSilent {
+		return errSilent
+	}
+	return nil
+}
+
+// watched is a stream that ends if it is silent for too long: what it comes through may be dead without a word, or whoever sends it may stand still. The time that
+// the reader takes for what has come does not count.
+type watched struct {
+	io.Reader
+	limit *time.Timer // ends it
+}
+
+// Read reads, and waits so long at most.
+func (w *watched) Read(p []byte) (int, error) {
+	w.limit.Reset(silence)
+	defer w.limit.Stop()
+	return w.Reader.Read(p)
 }
 
 // readEvent reads one event. A problem in the place of an outcome is an error.

@@ -172,10 +172,11 @@ func (p *idp) ask(ctx context.Context) (found *issuer, err error) {
 		}
 	}
 	endpoint.AuthStyle = authStyle(p.ClientSecret, says.Methods)
+	keysCtx := oidc.ClientContext(context.WithoutCancel(ctx), p.keys)
 	return &issuer{
 		asked: p.now(), keysAt: says.Keys,
 		oauth: oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: endpoint, RedirectURL: p.RedirectURL, Scopes: p.Scopes},
-		keys:  oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), p.keys), says.Keys), userinfo: endpoints["userinfo_endpoint"],
+		keys:  newPublicKeys(p.now, func() oidc.KeySet { return oidc.NewRemoteKeySet(keysCtx, says.Keys) }), userinfo: endpoints["userinfo_endpoint"],
 	}, nil
 }
 

@@ -37,6 +37,8 @@ func TestTokens_OfTheProviderCountIfTheyAreMadeForTheAPI(t *testing.T) {
 		"of another issuer":        func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
 		"too old":                  func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
 		"of the future":            func(c oidctest.Claims) { c["iat"] = time.Now().Add(time.Hour).Unix() },
+		"for us by another name":   func(c oidctest.Claims) { delete(c, "aud"); c["Aud"] = "fermata-api" },
+		"of two issuers":           func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example"; c["i\u017fs"] = p.idp.URL },
 		"without a role":           func(c oidctest.Claims) { c["groups"] = "cooks" },
 		"without an account":       func(c oidctest.Claims) { delete(c, "tenant") },
 	} {
@@ -82,6 +84,25 @@ func TestTokens_WhileTheProviderIsDown(t *testing.T) {
 	p.idp.Break(true)
 	if got := p.me(token); got.status != 200 {
 		t.Errorf("its keys are known by now: %+v", got)
+	}
+}
+
+// A key that was stolen is withdrawn by the provider. Whoever has it brings no other one, so nothing that is unknown here makes the server ask again.
+func TestTokens_OfAKeyThatTheProviderHasWithdrawn(t *testing.T) {
+	p := openPorch(t, build{})
+	claims := forAPI("agents")
+	claims["exp"] = time.Now().Add(24 * time.Hour).Unix()
+	stolen := p.idp.Token(claims)
+	if got := p.me(stolen); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	p.idp.Rotate()
+	p.wait(11 * time.Minute)
+	if got := p.me(stolen); got.status != 401 {
+		t.Errorf("the key still counts: %+v", got)
+	}
+	if got := p.me(p.idp.Token(claims)); got.status != 200 {
+		t.Errorf("the new key: %+v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,13 +34,31 @@ func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oi
 	var claims struct {
 		Party string `json:"azp"`
 	}
-	if err := token.Claims(&claims); err != nil {
+	if err := errors.Join(token.Claims(&claims), unambiguous(token)); err != nil {
 		return nil, notVerified(err)
 	}
 	if audience == p.ClientID && (len(token.Audience) > 1 || claims.Party != "") && claims.Party != p.ClientID {
 		return nil, problem("forbidden", "the token was made for somebody else")
 	}
 	return token, nil
+}
+
+// checked are the claims that decide whether a token counts.
+var checked = []string{"iss", "sub", "aud", "azp", "exp", "iat", "nbf", "nonce", "at_hash"}
+
+// unambiguous refuses a token with a claim that differs from one of these by upper and lower case alone. The library reads names in any case, so that with an "AUD" that somebody has the
+// provider put into their tokens it would not look at the "aud" that is the provider's.
+func unambiguous(token *oidc.IDToken) error {
+	c, err := claimsOf(token)
+	if err != nil {
+		return err
+	}
+	for name := range c {
+		if !slices.Contains(checked, name) && slices.ContainsFunc(checked, func(known string) bool { return strings.EqualFold(known, name) }) {
+			return fmt.Errorf("server: the claim %q is none", name)
+		}
+	}
+	return nil
 }
 
 // notVerified says what is wrong with a token, without a word of it.
@@ -65,7 +84,7 @@ func (w *watched) VerifySignature(ctx context.Context, jwt string) ([]byte, erro
 			payload, err = now.VerifySignature(ctx, jwt)
 		}
 	}
-	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
+	if isFetchError(err) {
 		w.down = err
 	}
 	return payload, err

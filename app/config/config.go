@@ -158,7 +158,7 @@ type Limits struct {
 
 	Sending   time.Duration `key:"sending" min:"1ms" help:"How long a caller may take to send the body of a request."`
 	Patience  time.Duration `key:"patience" min:"1ms" help:"How long a caller may not read what is sent to it before it is cut off."`
-	Heartbeat time.Duration `key:"heartbeat" min:"1s" help:"How often an event stream says that it is alive. Less than what stands before the server allows."`
+	Heartbeat time.Duration `key:"heartbeat" min:"1s" help:"How often an event stream says that it is alive. Less than what stands before the server allows, and than the minute after which our clients leave a silent one."`
 	Recheck   time.Duration `key:"recheck" min:"1s" help:"How often it is made sure, while an event stream is open, that its reader may still come in."`
 }
 

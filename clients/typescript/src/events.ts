@@ -49,6 +49,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
     let why: unknown;
     const control = new AbortController(); // ends the connection when whoever reads has enough
     const stop = () => control.abort(options.signal?.reason);
+    const listen = <T>(word: Promise<T>): Promise<T> => impatient(word, transport.silence, control);
     options.signal?.addEventListener("abort", stop, { once: true });
     try {
       options.signal?.throwIfAborted();
@@ -56,11 +57,11 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       if (after !== "") {
         headers["Last-Event-ID"] = after;
       }
-      const response = await transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal);
+      const response = await listen(transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal));
       expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
       lost = 0;
       met = true;
-      for await (const message of messages(response)) {
+      for await (const message of messages(response, listen)) {
         const event = read(message);
         if (happened(event)) {
           after = event.id;
@@ -81,6 +82,21 @@ export async function* follow(transport: Transport, stateKey: string, options: E
     }
     await pause(Math.max(lost, 1), why, options.signal);
   }
+}
+
+/**
+ * Waits for the next word of a stream, and ends it if none comes for too long: what it comes through may be dead without a sign, or whoever sends it may stand
+ * still. The time that the reader takes for what has come does not count.
+ */
+function impatient<T>(word: Promise<T>, silence: number, control: AbortController): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const why = new DOMException("the server says nothing", "TimeoutError");
+      control.abort(why);
+      reject(why);
+    }, silence);
+    word.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 /** Whether a run is over. */
@@ -107,7 +123,7 @@ function read(message: Message): RunEvent {
 }
 
 /** Reads server-sent events. A message counts when it has ended: half of one, before a connection was lost, is none. */
-async function* messages(response: Response): AsyncGenerator<Message, void, undefined> {
+async function* messages(response: Response, listen: <T>(word: Promise<T>) => Promise<T>): AsyncGenerator<Message, void, undefined> {
   if (!response.body) {
     return;
   }
@@ -116,7 +132,7 @@ async function* messages(response: Response): AsyncGenerator<Message, void, unde
   let rest = "";
   let message: Message = { event: "message", data: "" };
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await listen(reader.read());
     if (done) {
       return;
     }

@@ -10,6 +10,11 @@ export interface ClientOptions {
   tries?: number;
   /** How long one try may take, in milliseconds; 90 seconds if not said. Streams of events are not limited. */
   timeout?: number;
+  /**
+   * How long a stream of events may be silent before it is left for another one, in milliseconds; a minute if not said. A server says every 15 seconds that it
+   * is there, unless its settings have another `limits.heartbeat`.
+   */
+  silence?: number;
   /** In the place of the global fetch: for proxies, tracing, tests. */
   fetch?: typeof globalThis.fetch;
 }
@@ -32,6 +37,7 @@ const longestPause = 60_000;
 /** Makes calls, again and again if need be. The body of a call is made once, so every try carries the same ids. */
 export class Transport {
   readonly tries: number;
+  readonly silence: number;
   readonly #base: string;
   readonly #token: string;
   readonly #timeout: number;
@@ -45,6 +51,7 @@ export class Transport {
     this.#base = url.origin + url.pathname.replace(/\/+$/, "") + "/api/v1";
     this.#token = options.token;
     this.tries = options.tries ?? 5;
+    this.silence = options.silence ?? 60_000;
     this.#timeout = options.timeout ?? 90_000;
     this.#fetch = options.fetch ?? globalThis.fetch;
   }

@@ -227,6 +227,26 @@ test("connections that break while nothing happens are no reason to give up", as
   assert.equal(breaks, 0);
 });
 
+test("a stream on which not even a heartbeat comes is left for another one", async () => {
+  const stateKey = `silent-${newId()}`;
+  await new Client({ url, token }).start(review, { topic: "tea" }, { stateKey });
+  let tries = 0;
+  const still: typeof fetch = async (input, init) => {
+    tries++;
+    if (tries === 1) {
+      return new Promise<Response>(() => {}); // not even an answer
+    }
+    if (tries === 2) {
+      const beginning = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode(": hello\n\n")) });
+      return new Response(beginning, { headers: { "Content-Type": "text/event-stream" } });
+    }
+    return fetch(input, init);
+  };
+  const outcome = await new Client({ url, token, silence: 2000, fetch: still }).wait(stateKey);
+  assert.equal(outcome.status, "needs_input");
+  assert.ok(tries >= 3, `${tries} tries`);
+});
+
 test("a server that is gone for a while is waited for, once it was there", async () => {
   const stateKey = `away-${newId()}`;
   await new Client({ url, token }).start(review, { topic: "bread" }, { stateKey });

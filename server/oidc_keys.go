@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// publicKeys are the provider's keys, as it said them last. The key set of the library asks again only for a key that it does not know: one that was stolen, and that the
+// provider has withdrawn, would count for as long as nobody brings another one.
+type publicKeys struct {
+	now   func() time.Time
+	fetch func() oidc.KeySet // makes a set that asks the provider when it is first used
+
+	mu    sync.Mutex
+	known oidc.KeySet
+	asked time.Time // when it was asked for those that are known
+	tried time.Time // when it was asked last, whether or not it answered
+}
+
+func newPublicKeys(now func() time.Time, fetch func() oidc.KeySet) *publicKeys {
+	return &publicKeys{now: now, fetch: fetch, known: fetch(), asked: now()}
+}
+
+// VerifySignature goes by keys that are not older than issuerFresh. Those that are older count while somebody asks for others, and for as long as the provider does not answer.
+func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	known, fresh := k.sets()
+	if fresh == nil {
+		return known.VerifySignature(ctx, jwt)
+	}
+	payload, err := fresh.VerifySignature(context.WithoutCancel(ctx), jwt) // or whoever hangs up would keep the old ones
+	if isFetchError(err) {
+		return known.VerifySignature(ctx, jwt)
+	}
+	k.take(fresh)
+	return payload, err
+}
+
+// sets are the keys that are known, and those to ask for; nil if it is not time yet, or somebody else does.
+func (k *publicKeys) sets() (known, fresh oidc.KeySet) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if now.Sub(k.asked) < issuerFresh || now.Sub(k.tried) < issuerLeast {
+		return k.known, nil
+	}
+	k.tried = now
+	return k.known, k.fetch()
+}
+
+func (k *publicKeys) take(fresh oidc.KeySet) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known, k.asked = fresh, k.tried
+}
+
+// isFetchError reports whether keys could not be had. The library has no type for it.
+func isFetchError(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "fetching keys")
+}

@@ -90,6 +90,8 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 		if _, err := s.writer.ExecContext(ctx, `PRAGMA auto_vacuum = incremental`); err != nil {
 			return err
 		}
+	} else if err := restored(ctx, s.writer, s.clock()); err != nil {
+		return err
 	}
 	if err := enableWAL(ctx, s.writer, patience); err != nil {
 		return err

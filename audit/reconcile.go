@@ -107,6 +107,7 @@ const (
 	DecisionNotInAudit FindingCode = "decision_not_in_audit" // the run knows it, and the record does not
 	DecidedTwice       FindingCode = "decided_twice"         // two words that settle one question
 	OutcomesDiffer     FindingCode = "outcomes_differ"
+	RunGone            FindingCode = "run_gone"     // deleted, and no record says that it was erased
 	ClickLost          FindingCode = "click_lost"   // neither a decision nor a refusal
 	NotInGroup         FindingCode = "not_in_group" // at the time of the decision
 	GroupUnknown       FindingCode = "group_unknown"
@@ -115,7 +116,7 @@ const (
 // FindingCodes are all of them, for those who count.
 var FindingCodes = []FindingCode{
 	RunNotApproved, ApprovedNotRun, DigestsDiffer, DigestGone, RanTwice, IntentNotRecorded, IntentNotInLedger, ReceiptNotRecorded, EffectInDoubt,
-	DecisionLost, DecisionNotInAudit, DecidedTwice, OutcomesDiffer, ClickLost, NotInGroup, GroupUnknown,
+	DecisionLost, DecisionNotInAudit, DecidedTwice, OutcomesDiffer, RunGone, ClickLost, NotInGroup, GroupUnknown,
 }
 
 // Finding is one place where the books do not agree.

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"maps"
@@ -17,7 +18,8 @@ import (
 // not agree, the worst first. Nothing is changed, and others may work meanwhile: what is told was true for as long as it took to look.
 //
 // It reads the log once, and each run. A run that is over is compared and forgotten where the log says so; so memory holds what the log says of runs
-// that are not over, and eight bytes for each of the others. Where something does not agree, the log is read once more for each thousand of such runs.
+// that are not over, eight bytes for each of the others, and the ids of those that are gone until it says that they were erased. Where something does not agree, the log is
+// read once more for each thousand of such runs.
 func (e *Executor) Reconcile(ctx context.Context, account string) ([]audit.Finding, error) {
 	now, err := e.store.Now(ctx)
 	if err != nil {
@@ -25,7 +27,7 @@ func (e *Executor) Reconcile(ctx context.Context, account string) ([]audit.Findi
 	}
 	r := &reconciling{
 		Executor: e, account: account, now: now, seed: maphash.MakeSeed(), open: make(map[string][]audit.Record), seen: make(map[uint64]struct{}),
-		doubtful: make(map[string]struct{}),
+		gone: make(map[string]struct{}), doubtful: make(map[string]struct{}),
 	}
 	if err := r.clear(ctx); err != nil {
 		return nil, err
@@ -53,6 +55,7 @@ type reconciling struct {
 
 	open     map[string][]audit.Record // what the log says so far of runs that are not over, by run
 	seen     map[uint64]struct{}       // the hashes of the ids of runs that were compared
+	gone     map[string]struct{}       // runs that are not there any more, and the log has not said so yet
 	doubtful map[string]struct{}       // runs where something does not agree, or did not when it was looked at
 	found    []audit.Finding
 }
@@ -65,6 +68,10 @@ func (r *reconciling) clear(ctx context.Context) error {
 		}
 		run := record.Place.Run
 		if !matters(record) {
+			continue
+		}
+		if isErased(record) && r.wasSeen(run) {
+			delete(r.gone, run)
 			continue
 		}
 		if r.wasSeen(run) { // something was said of it after its end
@@ -93,17 +100,24 @@ func (r *reconciling) clear(ctx context.Context) error {
 			}
 		}
 	}
+	maps.Copy(r.doubtful, r.gone)
 	return nil
 }
 
 // matters reports whether another book knows of what a record says.
 func matters(record audit.Record) bool {
 	switch record.Body.(type) {
-	case audit.Decided, audit.Expired, audit.EffectBegun, audit.EffectEnded, audit.RunEnded:
+	case audit.RunStarted, audit.Decided, audit.Expired, audit.EffectBegun, audit.EffectEnded, audit.RunEnded, audit.Erased:
 		return record.Place.Run != ""
 	default:
 		return false
 	}
+}
+
+// isErased reports whether a record says that a run was deleted. It is written just before.
+func isErased(record audit.Record) bool {
+	_, erased := record.Body.(audit.Erased)
+	return erased
 }
 
 func (r *reconciling) wasSeen(run string) bool {
@@ -119,6 +133,12 @@ func (r *reconciling) look(ctx context.Context, run string) error {
 	lines, err := r.linesOf(ctx, run)
 	if err != nil {
 		return err
+	}
+	if lines.gone { // the log may say so later
+		if !slices.ContainsFunc(records, isErased) {
+			r.gone[run] = struct{}{}
+		}
+		return nil
 	}
 	found, err := r.compare(ctx, lines, records)
 	if len(found) > 0 {
@@ -209,10 +229,16 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 	return lines, nil
 }
 
-// compare holds the books against each other for one run. Of a run that has ended and was forgotten since, only the log is left.
+// compare holds the books against each other for one run. Of a run that was erased only the log is left.
 func (r *reconciling) compare(ctx context.Context, lines runLines, records []audit.Record) ([]audit.Finding, error) {
-	if lines.gone && slices.ContainsFunc(records, func(r audit.Record) bool { _, ended := r.Body.(audit.RunEnded); return ended }) {
+	switch {
+	case lines.gone && (len(records) == 0 || slices.ContainsFunc(records, isErased)):
 		return nil, nil
+	case lines.gone:
+		return []audit.Finding{{
+			Severity: audit.Page, Code: audit.RunGone, Run: lines.run, Seq: records[0].Seq,
+			Text: fmt.Sprintf("%s is not there any more, and the record does not say that it was erased.", lines.run),
+		}}, nil
 	}
 	return audit.Reconcile(audit.Books{
 		Now: r.now, Audit: listed(records), Effects: listed(lines.effects), Interrupts: listed(lines.interrupts), Payload: r.payloads(ctx, r.account, lines.run),

@@ -90,21 +90,64 @@ func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
 	})
 }
 
-// A run that was kept long enough is not missed: the log says that it ended.
+// A run that was kept long enough, or was erased with its account, is not missed: the log says so.
 func TestReconcile_WhatWasForgottenIsNotMissed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		e := office(t, s, new(dropper), nil)
-		startAs(t, e, "req")
-		for _, who := range []string{"bob", "eve"} {
-			if _, err := says(t, e, who, "by "+who, yes); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.Forget(t.Context(), "acme", known(t, s, "drop-1").Run.ID); err != nil {
-			t.Fatal(err)
+		e := dropped(t, s)
+		agree(t, e)
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Fatal(n, err)
 		}
 		agree(t, e)
 	})
+}
+
+// dropped is an office in which bob and eve have approved what a run asked, and it is over.
+func dropped(t *testing.T, s store.Store) *executor.Executor {
+	t.Helper()
+	e := office(t, s, new(dropper), nil)
+	startAs(t, e, "req")
+	for _, who := range []string{"bob", "eve"} {
+		if _, err := says(t, e, who, "by "+who, yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+// Somebody who can write to the database deletes all rows of a run, and with them what was done. The check of the books took it for one that had been kept long enough.
+func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := dropped(t, s)
+		id := known(t, s, "drop-1").Run.ID
+		if err := s.Forget(t.Context(), "acme", id); err != nil {
+			t.Fatal(err)
+		}
+		missed(t, e, id)
+	})
+	t.Run("while it waits", func(t *testing.T) {
+		s := memory.NewRuns(nil)
+		startAs(t, office(t, s, new(dropper), nil), "req")
+		missed(t, office(t, deleted{s}, new(dropper), nil), known(t, s, "drop-1").Run.ID)
+	})
+}
+
+// missed fails unless the one thing that does not agree is that a run is gone.
+func missed(t *testing.T, e *executor.Executor, run string) {
+	t.Helper()
+	found, err := e.Reconcile(t.Context(), "acme")
+	if err != nil || len(found) != 1 || found[0].Code != audit.RunGone || found[0].Severity != audit.Page || found[0].Run != run {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// deleted is a store in which all rows of runs are gone.
+type deleted struct{ store.Store }
+
+func (deleted) List(context.Context, string, store.Filter) ([]store.Run, error) { return nil, nil }
+
+func (deleted) History(context.Context, string, string) (store.History, error) {
+	return store.History{}, store.ErrNotFound
 }
 
 // blinking is a store in which a look at some books shows less than there is: as if what is missing were written a moment later.

@@ -135,3 +135,40 @@ func TestI12_MovingADeadlineIsInTheLog(t *testing.T) {
 		t.Errorf("I12: ann moved the deadline to %v, and the log says only %q", doc.Deadline, after)
 	}
 }
+
+// Whether people were reminded and paged is asked when nobody has answered. The log tells a step that told somebody from one that did not, and why it did not.
+func TestI12_TheLogTellsStepsThatNobodyHeardOf(t *testing.T) {
+	route := desk.DefaultRoute()
+	route.Steps[1].At, route.Steps[2].At = desk.Duration(10*time.Minute), desk.Duration(20*time.Minute) // the reminder and the page
+	for name, test := range map[string]struct {
+		before func(t *testing.T, e *executor.Executor, asked string)
+		steps  []string
+	}{
+		"nobody looks": {func(*testing.T, *executor.Executor, string) {}, []string{"step", "step"}},
+		"somebody has seen it": {func(t *testing.T, e *executor.Executor, asked string) {
+			acts(t, e, asked, desk.View{From: by("bob")})
+		}, []string{"step_skipped", "step"}},
+		"no server was there when it was time": {func(*testing.T, *executor.Executor, string) { time.Sleep(30 * time.Minute) }, []string{"step_missed", "step"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memory.NewRuns(nil)
+				e := office(t, s, new(dropper), func(c *executor.Config) {
+					c.Poll, c.Desk.Routes = time.Minute, map[string]desk.Route{"default": route}
+				})
+				test.before(t, e, startAs(t, e, "req").Interrupts[0].ID)
+				e.Start()
+				time.Sleep(25 * time.Minute)
+				var steps []string
+				for _, change := range recorded[audit.Changed](t, s) {
+					if strings.HasPrefix(change.What, "step") {
+						steps = append(steps, change.What)
+					}
+				}
+				if !slices.Equal(steps, test.steps) {
+					t.Errorf("the log says %q, want %q", steps, test.steps)
+				}
+			})
+		})
+	}
+}

@@ -51,6 +51,9 @@
 // made it, and Open looks at both before it changes anything: a file of another program is refused with [ErrForeign],
 // a file of a newer build with [ErrNewer], a file whose schema history differs from this build's with [ErrDrift].
 //
+// Beside it there is a WAL, of 64 MB at most for long: a write that makes it bigger has those behind it wait for the readers who are there, up to a second,
+// so that it can be begun anew.
+//
 // The room of what was deleted is used again. Vacuum gives it back to the file system, in steps between which others write.
 //
 // Do not open the file by other means in the same process while a Store is open, not even to copy it: on POSIX systems

@@ -102,7 +102,7 @@ func dsn(path string, as role, patience time.Duration) string {
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"}, // do not append the message of an unrelated earlier error
 		// One big checkpoint makes the WAL grow for good unless it has a limit to be cut back to.
-		"_pragma": {"trusted_schema(0)", "journal_size_limit(67108864)"},
+		"_pragma": {"trusted_schema(0)", fmt.Sprintf("journal_size_limit(%d)", bigWAL)},
 	}
 	// Never mode=rwc: SQLite must not make the file, see create.
 	switch as {

@@ -55,6 +55,7 @@ func (s *Store) serve() {
 		select {
 		case w := <-s.writes:
 			s.group(w, s.next)
+			s.beginWAL()
 		case <-s.closing:
 			return
 		}

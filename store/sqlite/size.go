@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/fermata-go/fermata/store"
@@ -79,19 +78,8 @@ func (s *Store) vacuum(ctx context.Context) error {
 }
 
 // truncate makes the file as small as it can be now. It does not wait for those who read an old state: whoever wants to write would wait with it.
-func (s *Store) truncate(ctx context.Context) (err error) {
-	conn, err := s.writer.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		patient := fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout.Milliseconds())
-		err = errors.Join(err, drain(context.WithoutCancel(ctx), conn, patient), conn.Close())
-	}()
-	if err := drain(ctx, conn, `PRAGMA busy_timeout = 0`); err != nil {
-		return err
-	}
-	return drain(ctx, conn, `PRAGMA wal_checkpoint(TRUNCATE)`)
+func (s *Store) truncate(ctx context.Context) error {
+	return s.checkpointWAL(ctx, "TRUNCATE", 0)
 }
 
 // rewrite makes the file anew, without what is unused and so that the next time goes bit by bit.

@@ -23,6 +23,7 @@ var _ store.Store = (*Store)(nil)
 type Store struct {
 	name    string // the file's base name, for errors
 	place   place
+	wal     wal // of serve
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
@@ -89,6 +90,8 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 		if _, err := s.writer.ExecContext(ctx, `PRAGMA auto_vacuum = incremental`); err != nil {
 			return err
 		}
+	} else if err := restored(ctx, s.writer, s.clock()); err != nil {
+		return err
 	}
 	if err := enableWAL(ctx, s.writer, patience); err != nil {
 		return err
@@ -107,7 +110,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	s.place = placeOf(path)
+	s.place, s.wal = placeOf(path), walOf(path)
 	s.serving.Go(s.serve)
 	return nil
 }

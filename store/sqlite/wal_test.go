@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// readAlways has somebody read at every moment, each for a while: one leaves when the next one has come. It returns how they are ended.
+func readAlways(t *testing.T, s *Store) (end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	comes := func() (leave func()) {
+		tx, err := s.readers.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Error(err)
+			return func() {}
+		}
+		var n int
+		if err := tx.QueryRowContext(t.Context(), `SELECT count(*) FROM checkpoints`).Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return func() { tx.Rollback() }
+	}
+	leave := comes()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		while := time.NewTicker(5 * time.Millisecond)
+		defer while.Stop()
+		for ctx.Err() == nil {
+			<-while.C
+			next := comes()
+			leave()
+			leave = next
+		}
+		leave()
+	})
+	return func() {
+		stop()
+		reading.Wait()
+	}
+}
+
+// SQLite begins its WAL anew when nobody reads. A server that is always asked something had a WAL that grew until the disk was full.
+func TestWAL_DoesNotGrowForAsLongAsSomebodyReads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	s := mustOpen(t, path)
+	end := readAlways(t, s)
+	defer end()
+	key, version := store.Key{Account: "acme", Run: "r"}, int64(0)
+	var err error
+	for n := range 32 {
+		if version, err = s.Save(t.Context(), key, version, putRun(strings.Repeat(string(rune('a'+n%2)), bigWAL/8))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > 3*bigWAL {
+		t.Errorf("the WAL has %d MB, %v", info.Size()>>20, err)
+	}
+}

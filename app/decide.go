@@ -33,11 +33,11 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if c.All {
 		query.State = "all"
 	}
-	page, err := tui.First(ctx, to, query)
+	page, err := tui.First(ctx, to.Requests, query)
 	if err != nil {
 		return err
 	}
-	return p.print(page.Items, func(w io.Writer) {
+	return p.printPage(page.Items, page.Next, func(w io.Writer) {
 		if len(page.Items) == 0 {
 			fmt.Fprintln(w, "nothing is open")
 			return

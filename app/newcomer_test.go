@@ -61,6 +61,8 @@ func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 		"some runs":       {[]string{"runs", "--limit", "2"}, exitOK, "", true},
 		"all runs":        {[]string{"runs"}, exitOK, "article-tea", false},
 		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
+		"very many":       {[]string{"runs", "--limit", "5000"}, exitOK, "article-tea", false},
+		"open ones":       {[]string{"inbox", "--limit", "5000"}, exitOK, "article-tea", false},
 		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
 		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
 		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
@@ -70,6 +72,20 @@ func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 		exit, out, errOut := call(c.args...)
 		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	for _, list := range []string{"runs", "inbox"} { // a program counted fifty, and took them for all
+		exit, out, errOut := call(list, "--limit", "1", "--json")
+		if exit != exitOK || !json.Valid([]byte(out)) || !strings.Contains(errOut, "There are more; --limit shows them.") {
+			t.Errorf("%s, for programs: %d\n%s%s", list, exit, out, errOut)
+		}
+		if _, _, errOut := call(list, "--json"); errOut != "" {
+			t.Errorf("%s are all, and: %s", list, errOut)
+		}
+	}
+	for _, none := range [][]string{{"runs", "--status", "superseded", "--json"}, {"inbox", "--kind", "none", "--json"}} {
+		if _, out, _ := call(none...); out != "[]\n" { // jq cannot go through null
+			t.Errorf("%s: an empty list is %s", none[0], out)
 		}
 	}
 	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {

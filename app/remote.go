@@ -151,11 +151,11 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 1 {
 		return errLimit
 	}
-	page, err := to.Runs(ctx, client.Query{Status: c.Status, Limit: c.Limit})
+	page, err := tui.First(ctx, to.Runs, client.Query{Status: c.Status, Limit: c.Limit})
 	if err != nil {
 		return err
 	}
-	return p.print(page.Items, func(w io.Writer) {
+	return p.printPage(page.Items, page.Next, func(w io.Writer) {
 		if len(page.Items) == 0 {
 			fmt.Fprintln(w, "there are no such runs")
 			return
@@ -170,10 +170,20 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 
 var errLimit = usage("--limit: a list has one line at least")
 
+const thereAreMore = "There are more; --limit shows them."
+
+// printPage prints the beginning of a list. The JSON of a list has no place for the word that it is not all, so that is said beside it.
+func (p *program) printPage(items any, next string, text func(w io.Writer)) error {
+	if p.json && next != "" {
+		fmt.Fprintln(p.err, thereAreMore)
+	}
+	return p.print(items, text)
+}
+
 // printMore says that a list is not all, if it goes on somewhere.
 func printMore(w io.Writer, next string) {
 	if next != "" {
-		fmt.Fprintln(w, "\nThere are more; --limit shows them.")
+		fmt.Fprintln(w, "\n"+thereAreMore)
 	}
 }
 

@@ -49,6 +49,25 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	}
 }
 
+// A terminal that speaks Latin-1 sends bytes which are no text; the word that was given to a run had other characters than what somebody typed.
+func TestNewcomer_IsToldThatWhatWasTypedIsNoText(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["article-tea"].ID
+	for _, args := range [][]string{
+		{"reject", id, "--reason", "gr\xfc\xdfe"},
+		{"answer", id, "{\"action\":\"revise\",\"feedback\":\"gr\xfc\xdfe\"}"},
+		{"run", "inproc:content-review", "{\"topic\":\"tea\"}", "--key=\xff"},
+	} {
+		exit, out, errOut := call(args...)
+		if exit != exitUsage || out != "" || !strings.Contains(errOut, `is not UTF-8`) || !strings.Contains(errOut, `\x`) {
+			t.Errorf("%q: %d\n%s%s", args, exit, out, errOut)
+		}
+	}
+	if r, open := inboxOf(t, call)["article-tea"]; !open || r.ID != id {
+		t.Error("the request was decided")
+	}
+}
+
 // A list that is not all says so; an empty one does, too.
 func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 	call := demo(t, t.TempDir())

@@ -226,6 +226,8 @@ func describe(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "\n%s\n", clean(indented(d.Answer)))
 	} else if r.AnswerSchema != nil {
 		fmt.Fprintf(w, "\nan answer is\n%s\n", clean(indented(r.AnswerSchema)))
+	} else if tui.IsHold(r) {
+		fmt.Fprintln(w, "\nan answer is null, to go on as it is, or all of the state, edited; approve says null")
 	}
 	if r.State == "pending" {
 		fmt.Fprintf(w, "\nfermata approve|reject|answer %s\tto decide\n", r.ID)

@@ -174,10 +174,11 @@ const thereAreMore = "There are more; --limit shows them."
 
 // printPage prints the beginning of a list. The JSON of a list has no place for the word that it is not all, so that is said beside it.
 func (p *program) printPage(items any, next string, text func(w io.Writer)) error {
-	if p.json && next != "" {
+	err := p.print(items, text)
+	if err == nil && p.json && next != "" {
 		fmt.Fprintln(p.err, thereAreMore)
 	}
-	return p.print(items, text)
+	return err
 }
 
 // printMore says that a list is not all, if it goes on somewhere.

@@ -35,6 +35,7 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
 		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
 		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		"a time that is over":    {[]string{"watch", "article-mud", "--timeout=-1s"}, exitUsage, "Try: fermata help watch"}, // it waited for ever
 		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
 		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
 		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},

@@ -258,6 +258,9 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Timeout < 0 {
+		return usage("--timeout: %s is over before it begins", c.Timeout)
+	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errTimeout)

@@ -12,14 +12,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A resume id has one answer for ever. If it led to a decision, the store keeps the receipt. Otherwise there is a paper:
+// A resume id has one answer for ever, in the store or in a paper:
 //
+//	the word settled the question                       the store keeps the receipt; the paper, written with it, only says so
 //	the vote was counted, and others have to agree      the paper has no result
 //	the rules for people refused it                     the paper has the refusal
 //	the question is over                                the store refuses it; the paper, written before, only says so
 //
-// The last is for two processes that have the same resume id at the same time, one before and one after the end of the question: only one of them can write the
-// paper, and the other starts again.
+// So of several processes that have the same resume id at the same time, before and after the end of the question, or with other people in its groups, only
+// one can write the paper, and the others start again. A question without a request needs no paper: nobody but the store has an answer for it.
 
 // resumeName is the id of the paper of a resume id.
 func resumeName(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
@@ -30,7 +31,7 @@ type resumeFacts struct {
 	Interrupt string       `json:"interrupt,omitempty"`
 	Result    store.Result `json:"result,omitempty"` // of a refusal by the rules for people; "" if the vote was counted
 	Code      string       `json:"code,omitempty"`   // the desk.Code of that refusal
-	// Store says that the store refuses it, or will; Logged that the refusal is in the audit log.
+	// Store says that the store has the answer, or will have; Logged that a refusal is in the audit log.
 	Store  bool `json:"store,omitempty"`
 	Logged bool `json:"logged,omitempty"`
 }
@@ -40,9 +41,6 @@ func (f resumeFacts) change(d store.Decision, base int64) store.PaperChange {
 	facts, _ := json.Marshal(f) // strings always have a JSON
 	return store.PaperChange{Kind: resumePaper, ID: resumeName(d), Run: d.Run, Base: base, Facts: facts}
 }
-
-// counted is the paper of a vote that was counted.
-func counted(d store.Decision) store.PaperChange { return resumeFacts{Body: d.Body}.change(d, 0) }
 
 // keptAnswer is the paper of a resume id; its revision is 0 if there is none.
 type keptAnswer struct {
@@ -87,8 +85,17 @@ func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before ke
 	return e.amend(ctx, d.Account, mark)
 }
 
+// unsettled writes down that a word was counted and settles nothing, or else that it was refused.
+func (e *Executor) unsettled(ctx context.Context, run store.Run, request Request, d store.Decision, before keptAnswer, why error) error {
+	if !errors.Is(why, errCounted) {
+		return e.refuse(ctx, run, request, before, why)
+	}
+	d.Beside.Papers = append(d.Beside.Papers, resumeFacts{Body: d.Body}.change(d, before.revision))
+	return e.store.Amend(ctx, run.Account, d.Beside)
+}
+
 // refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
-func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, why error) error {
+func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, before keptAnswer, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if bad, edits := refusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
 		c, err := refusing(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
@@ -104,7 +111,7 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, w
 	if refused.Err != nil {
 		d := resumeOf(run, request)
 		facts := resumeFacts{Body: d.Body, Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err), Logged: true}
-		c.Papers = append(c.Papers, facts.change(d, 0))
+		c.Papers = append(c.Papers, facts.change(d, before.revision))
 	}
 	return e.noteRefusal(ctx, run.Account, c)
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -73,8 +74,15 @@ type race struct {
 }
 
 // says has a replica be told the word, and waits until it is held up, or has answered.
-func (r *race) says(s store.Store) {
-	e := office(r.t, s, new(dropper), nil)
+func (r *race) says(s store.Store) { r.saysWith(s, nil) }
+
+// saysWith is says at a replica that knows other people.
+func (r *race) saysWith(s store.Store, people desk.Members) {
+	e := office(r.t, s, new(dropper), func(c *executor.Config) {
+		if people != nil {
+			c.Desk.Directory = people
+		}
+	})
 	request := r.request
 	request.Wait = -1
 	r.all.Go(func() {
@@ -170,6 +178,60 @@ func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
 			if len(r.answers) != 2 || r.answers[0] != r.answers[1] {
 				t.Errorf("%s was told %q", who, r.answers)
 			}
+		})
+	}
+}
+
+// Somebody leaves a group while a replica sleeps that was about to record a word which settles the request; another one, which knows, is told the word
+// under the same id meanwhile.
+func TestI3_AWordThatSettledNothingAnyMoreWhenItWasRecorded(t *testing.T) {
+	everybody := desk.Members{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
+	eveHasLeft := desk.Members{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "req"}}
+	bobHasLeft := desk.Members{"group:dba": {"ann", "req"}, "group:owners": {"ann", "eve", "req"}}
+	for _, test := range []struct {
+		name         string
+		first        desk.Members // what the one knows that sleeps
+		at           string       // before which call
+		second       desk.Members // what the other one knows
+		ends         bool         // the request ends before the first goes on
+		want, status string
+	}{
+		{"counted elsewhere, and over", everybody, "Decide", eveHasLeft, true, "taken", "completed"},
+		{"counted elsewhere, and open", everybody, "Decide", eveHasLeft, false, "taken", "waiting"},
+		{"refused elsewhere, and over", everybody, "Decide", bobHasLeft, true, string(executor.Forbidden), "completed"},
+		{"refused elsewhere, and open", everybody, "Decide", bobHasLeft, false, string(executor.Forbidden), "waiting"},
+		{"settled elsewhere, about to be counted", eveHasLeft, "Amend", everybody, false, "taken", "completed"},
+		{"settled elsewhere, about to be refused", bobHasLeft, "Amend", everybody, false, "taken", "completed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memory.NewRuns(nil)
+				e := office(t, s, new(dropper), nil)
+				asked := startAs(t, e, "req").Interrupts[0].ID
+				if _, err := says(t, e, "eve", "eve's", yes); err != nil {
+					t.Fatal(err)
+				}
+				r := &race{t: t, s: s, request: word("bob", "drop-1", "r", asked, yes)}
+				asleep := bar(s, test.at)
+				r.saysWith(asleep, test.first)
+				<-asleep.reached
+				r.saysWith(s, test.second)
+				if test.ends {
+					if _, err := says(t, e, "ann", "ann's", yes); err != nil {
+						t.Fatal(err)
+					}
+				}
+				close(asleep.open)
+				r.saysWith(s, test.second)
+				r.all.Wait()
+				synctest.Wait()
+				if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
+					t.Errorf("told were %q, not %q", r.answers, want)
+				}
+				if run, err := s.Get(t.Context(), "acme", "drop-1"); err != nil || string(run.Status) != test.status {
+					t.Errorf("the run is %s, %v", run.Status, err)
+				}
+			})
 		})
 	}
 }

@@ -57,19 +57,21 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 	}
 	switch {
 	case bad == nil && slices.ContainsFunc(words, func(w word) bool { return !w.open }):
+		decision.Beside = store.Beside{} // one that is over stands for all
 		if err := e.leaveToStore(ctx, decision, before); err != nil {
 			return store.Receipt{}, err
 		}
 	case bad == nil:
-	case errors.Is(bad, errCounted) && len(decision.Beside.Papers) > 0:
-		return store.Receipt{}, cmp.Or(e.store.Amend(ctx, run.Account, decision.Beside), errCounted)
+		if !decision.Beside.IsEmpty() { // also for the resume id: another process may have another answer for it
+			decision.Beside.Papers = append(decision.Beside.Papers, resumeFacts{Body: decision.Body, Store: true}.change(decision, before.revision))
+		}
 	default:
 		if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
-			return store.Receipt{}, cmp.Or(e.refuse(ctx, run, request, bad), bad)
+			return store.Receipt{}, cmp.Or(e.unsettled(ctx, run, request, decision, before, bad), bad)
 		} else if err != nil {
 			return store.Receipt{}, err // it is unknown whether this is a repetition
 		}
-		decision.Answers = nil
+		decision.Answers, decision.Beside = nil, store.Beside{}
 	}
 	if !e.closing() { // the run is claimed with the decision, if nobody owns it
 		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
@@ -95,6 +97,7 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 			return err
 		}
 		if known == nil {
+			w.open = w.Shown == "" || w.Shown == w.asked.Shown // otherwise the store refuses it
 			w.Data = e.seal(l.Run.Account, store.SealedAnswer, w.Interrupt, w.value)
 			decision.Answers = append(decision.Answers, w.Answer)
 			continue
@@ -111,12 +114,10 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 	if err := c.fileCounters(); err != nil {
 		return err
 	}
-	if len(decision.Answers) == 0 { // the resume id is bound to this vote all the same
-		c.Papers = append(c.Papers, counted(*decision))
-		decision.Beside = c.Beside
+	decision.Beside = c.Beside
+	if len(decision.Answers) == 0 {
 		return errCounted
 	}
-	decision.Beside = c.Beside
 	return nil
 }
 

@@ -60,6 +60,9 @@ type Beside struct {
 	Audit [][]byte
 }
 
+// IsEmpty reports whether there is nothing to write.
+func (b Beside) IsEmpty() bool { return len(b.Papers) == 0 && len(b.Audit) == 0 }
+
 // The longest names of papers, in bytes: an index has to hold them.
 const (
 	MaxPaperKind = 100

@@ -63,8 +63,9 @@ type Runs interface {
 	//
 	// A waiting run that has something to do now becomes ready; with Decision.Claim it is claimed in the same transaction.
 	//
-	// It returns ErrKey for a decision without answers, and for one that would be accepted and approves an action without saying which; and ErrStale, without recording anything, for one that would be accepted but whose Beside does
-	// not change the request of each interrupt that it decides.
+	// It returns ErrKey for a decision without answers, and for one that would be accepted and approves an action without saying which; and ErrStale, without
+	// recording anything, for one that would be accepted but whose Beside does not change the request of each interrupt that it decides, and for one that has
+	// something beside it and cannot be accepted: that was written for questions that were open.
 	Decide(ctx context.Context, decision Decision) (Receipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
@@ -312,7 +313,7 @@ type Decision struct {
 	Answers               []Answer
 	// Claim, if given, claims the run if the decision is accepted now and the run has no owner. Account and Run in it are ignored.
 	Claim *Claim
-	// Beside is written if the decision is accepted now.
+	// Beside is written with the decision. If there is something in it the decision is accepted or not recorded at all.
 	Beside Beside
 }
 

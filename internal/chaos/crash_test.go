@@ -61,7 +61,11 @@ func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-c", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run", "^TestCrash_(One|Two|Three|Desk)").CombinedOutput()
+	args := []string{"-test.run", "^TestCrash_(One|Two|Three|Desk)"}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
+	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Error(err)
@@ -117,8 +121,7 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 		t.Fatal(err)
 	}
 	found := newBook(evidence{w.history.all(), w.sink.log()}, runs).check()
-	w.report(found, runs)
-	t.Log(w.summary(n, len(found)))
+	w.report(found, runs, func() { t.Log(w.summary(n, len(found))) })
 	for _, missing := range n.missing(cycles, runs) {
 		t.Errorf("that nothing was found means nothing: %s", missing)
 	}

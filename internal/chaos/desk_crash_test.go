@@ -180,11 +180,12 @@ func (w *world) closeBooks(n *nemesis, s store.Store, rest int64, cycles int) {
 	}
 	excused, again := (&faults{ends: w.fleet.fates, cuts: n.cuts, rest: rest, failed: failed}).twice(all)
 	found = append(found, again...)
-	w.report(found, runs)
-	w.tellDockets(found, all)
-	w.t.Log(w.summary(n, len(found)))
 	tally := w.deskTally(all, told, excused)
-	w.t.Log(tally)
+	w.report(found, runs, func() {
+		w.tellDockets(found, all)
+		w.t.Log(w.summary(n, len(found)))
+		w.t.Log(tally)
+	})
 	for _, missing := range tally.missing(n, cycles) {
 		w.t.Errorf("that nothing was found means nothing: %s", missing)
 	}

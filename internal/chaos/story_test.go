@@ -15,9 +15,25 @@ import (
 // maxStories is how many violations are told with everything that is known of their runs.
 const maxStories = 3
 
-// report tells what is wrong, so that a person can find out why.
-func (w *world) report(found []violation, runs []store.History) {
+// report tells what is wrong, so that a person can find out why: first the stories, which are long, and last what is wrong with them.
+func (w *world) report(found []violation, runs []store.History, more func()) {
 	w.t.Helper()
+	told, count := make(map[string]bool), make(map[invariant]int)
+	for _, v := range found {
+		if !told[v.key] && len(told) < maxStories {
+			told[v.key] = true
+			w.t.Log(w.story(v.key, runs))
+		}
+	}
+	more()
+	for _, v := range found {
+		if count[v.broken]++; count[v.broken] <= 5 {
+			w.t.Error(v)
+		}
+	}
+	for broken, n := range count {
+		w.t.Logf("%d times %s", n, broken)
+	}
 	w.mu.Lock()
 	faults := slices.Concat(w.faulty, w.fleet.faults)
 	w.mu.Unlock()
@@ -26,20 +42,6 @@ func (w *world) report(found []violation, runs []store.History) {
 	}
 	if len(found) > 0 || len(faults) > 0 {
 		w.t.Errorf("%d violations; the choices were made with FERMATA_CHAOS_SEED=%d", len(found), w.seed)
-	}
-	told, count := make(map[string]bool), make(map[invariant]int)
-	for _, v := range found {
-		if count[v.broken]++; count[v.broken] > 5 {
-			continue
-		}
-		w.t.Error(v)
-		if !told[v.key] && len(told) < maxStories {
-			told[v.key] = true
-			w.t.Log(w.story(v.key, runs))
-		}
-	}
-	for broken, n := range count {
-		w.t.Logf("%d times %s", n, broken)
 	}
 }
 

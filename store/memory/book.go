@@ -276,8 +276,11 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 			break
 		}
 	}
-	if run == nil {
+	switch {
+	case run == nil:
 		return receipt, nil
+	case receipt.Result != store.Accepted && !d.Beside.IsEmpty():
+		return store.Receipt{}, store.ErrStale
 	}
 	if receipt.Result == store.Accepted {
 		write, err := b.beside(now, d.Account, d.Beside)

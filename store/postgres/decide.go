@@ -17,6 +17,8 @@ const (
 	// nothing. A twin of this resume id that could not wait for the run, because it named another one, waits where the receipt is inserted; then there
 	// is no row, and the receipt is the one that is there.
 	//
+	// If there is something beside the decision a refusal is not recorded: then there is no row either.
+	//
 	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
 	decideSQL = `
 WITH ` + clock + `,
@@ -40,7 +42,7 @@ answer AS MATERIALIZED (
 ), receipt AS (
     INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
     SELECT $1, $3, $4, $5, $2, coalesce(refusal.result, 'accepted'), coalesce(refusal.interrupt, ''), clock.now
-    FROM clock LEFT JOIN refusal ON true WHERE ` + somethingInHand + `
+    FROM clock LEFT JOIN refusal ON true WHERE ` + somethingInHand + ` AND (refusal.result IS NULL OR NOT $15::boolean)
     ON CONFLICT (key) DO NOTHING
     RETURNING run, result, interrupt, created_at
 ), decided AS (
@@ -127,7 +129,7 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	t.lock(&locked, lockRunSQL, d.Account, d.Run)
 	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
 	var made string
-	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d.Answers)...)...)
+	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d)...)...)
 	work := new(taken)
 	if d.Claim != nil {
 		work = t.take(decidedRunSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
@@ -144,7 +146,10 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	}
 	if !given {
 		known, err := s.replay(ctx, d)
-		if errors.Is(err, store.ErrNotFound) && !locked {
+		switch {
+		case errors.Is(err, store.ErrNotFound) && locked:
+			err = store.ErrStale
+		case errors.Is(err, store.ErrNotFound):
 			known = store.Receipt{Run: d.Run, Result: store.Unknown, Interrupt: d.Answers[0].Interrupt}
 			known.At, err = s.Now(ctx)
 		}
@@ -157,9 +162,10 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 	return receipt, nil
 }
 
-// answerColumns are the arguments of decideSQL that hold the answers. Of several to one interrupt the last counts; its place among all is
-// that of the first.
-func answerColumns(answers []store.Answer) []any {
+// answerColumns are the arguments of decideSQL that hold the answers, and whether there is something beside them. Of several to one interrupt the last
+// counts; its place among all is that of the first.
+func answerColumns(d store.Decision) []any {
+	answers := d.Answers
 	interrupts, verdicts := make([][]byte, len(answers)), make([]string, len(answers))
 	shown, finals, data := make([][]byte, len(answers)), make([][]byte, len(answers)), make([][]byte, len(answers))
 	counts, places := make([]bool, len(answers)), make([]int32, len(answers))
@@ -173,7 +179,7 @@ func answerColumns(answers []store.Answer) []any {
 		}
 		last[a.Interrupt] = i
 	}
-	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last)}
+	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last), !d.Beside.IsEmpty()}
 }
 
 // replay returns the receipt of a resume id that was answered before.

@@ -130,7 +130,7 @@ func (t *turn) besideIf(text, account string, beside store.Beside, more ...any) 
 	if err := beside.Check(); err != nil {
 		return err
 	}
-	if len(beside.Papers) == 0 && len(beside.Audit) == 0 {
+	if beside.IsEmpty() {
 		return nil
 	}
 	papers := slices.SortedFunc(slices.Values(beside.Papers), func(a, b store.PaperChange) int {

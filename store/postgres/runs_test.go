@@ -124,7 +124,7 @@ func TestStatements_NothingInHandNothingChanges(t *testing.T) {
 	scene(t, s)
 	open := questionColumns(booktest.Asking(nil, "new").Open, store.Beside{})
 	id := []byte("busy")
-	said := append([]any{[]byte("acme"), id, []byte("ann"), []byte("new"), []byte("b"), []byte("v")}, answerColumns(booktest.Say("busy", "new", store.Reject, "open").Answers)...)
+	said := append([]any{[]byte("acme"), id, []byte("ann"), []byte("new"), []byte("b"), []byte("v")}, answerColumns(booktest.Say("busy", "new", store.Reject, "open"))...)
 	for name, values := range map[string][]any{
 		decideSQL: said,
 		cancelSQL: {[]byte("acme"), "cancelled", [][]byte{}}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},

@@ -76,6 +76,9 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 			return receipt, err
 		}
 	}
+	if receipt.Result != store.Accepted && !d.Beside.IsEmpty() {
+		return store.Receipt{}, store.ErrStale
+	}
 	if _, err := t.exec(ctx, recordSQL, d.Account, d.Actor, d.ResumeID, d.Body, receipt.Run, receipt.Result, receipt.Interrupt, t.now); err != nil {
 		return store.Receipt{}, err
 	}

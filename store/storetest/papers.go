@@ -192,8 +192,17 @@ func testBeside(t *testing.T, h *house) {
 	h.gets(decision, store.Accepted)
 	h.gets(decision, store.Accepted) // again: the same receipt, and nothing is written
 	refused := approve("r", "late", "i1")
-	refused.Beside = with("refused", request("i1", 2, "refused"))
+	for _, beside := range []store.Beside{with("refused"), with("refused", request("i1", 2, "refused")), {Papers: []store.PaperChange{request("i1", 2, "refused")}}} {
+		refused.Beside = beside
+		_, err = h.store.Decide(h.ctx(), refused)
+		h.wants(err, store.ErrStale) // what stands beside it was written for an open question
+	}
+	_, err = h.store.Resumed(h.ctx(), "acme", "ann", "late")
+	h.wants(err, store.ErrNotFound)
+	refused.Beside = store.Beside{}
 	h.gets(refused, store.AlreadyDecided)
+	refused.Beside = with("refused", request("i1", 2, "refused"))
+	h.gets(refused, store.AlreadyDecided) // again: the same receipt
 	if p := h.paper(store.RequestPaper, "i1"); p.Revision != 2 || string(p.Body) != "decided" {
 		t.Fatalf("%+v", p)
 	}

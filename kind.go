@@ -240,7 +240,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	case json.RawMessage:
 		return k.fromJSON(v)
 	}
-	data, err := json.Marshal(answer)
+	data, err := savable.Marshal(answer)
 	if err != nil {
 		return nil, zero, err
 	}
@@ -249,7 +249,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 
 // fromTyped leaves out what the Go type has proved already.
 func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
-	data, err := json.Marshal(answer)
+	data, err := savable.Marshal(answer)
 	if err == nil && k.answer.BeyondType {
 		err = k.answer.Validate(data)
 	}

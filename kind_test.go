@@ -204,3 +204,19 @@ func TestKind_WhatPeopleCanSayIsNotTheWordOfTheClock(t *testing.T) {
 		t.Errorf("people are asked for %s, and %s is taken", a, b)
 	}
 }
+
+// The node got what JSON had made of the answer: other characters than the person's. It is no answer, and the question stays open.
+func TestKind_AnAnswerThatJSONWouldChangeIsNone(t *testing.T) {
+	said := fermata.NewKind[string, string]("said-" + t.Name())
+	typed := "gr\xfc\xdfe"
+	type text string
+	for _, answer := range []any{typed, &typed, text(typed)} {
+		_, err := said.Check(json.RawMessage(`"?"`), answer)
+		if wrong, ok := errors.AsType[*fermata.AnswerError](err); !ok || !strings.Contains(wrong.Error(), "UTF-8") {
+			t.Errorf("%T: %v", answer, err)
+		}
+	}
+	if data, err := said.Check(json.RawMessage(`"?"`), "gr\ufffde"); err != nil || string(data) != "\"gr\ufffde\"" {
+		t.Errorf("a character of its own: %s, %v", data, err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -120,6 +121,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	describeCommands(parser.Model.Node)
 	if len(args) == 0 {
 		args = []string{"help"}
+	}
+	// The parser would put other characters in the place of what is no text, and they would be what a person is said to have answered.
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		return p.fail(usage("%q is not UTF-8", args[i]))
 	}
 	parsed, err := parser.Parse(args)
 	if left >= 0 { // it showed a help text

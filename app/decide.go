@@ -33,11 +33,11 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if c.All {
 		query.State = "all"
 	}
-	page, err := tui.First(ctx, to, query)
+	page, err := tui.First(ctx, to.Requests, query)
 	if err != nil {
 		return err
 	}
-	return p.print(page.Items, func(w io.Writer) {
+	return p.printPage(page.Items, page.Next, func(w io.Writer) {
 		if len(page.Items) == 0 {
 			fmt.Fprintln(w, "nothing is open")
 			return
@@ -130,6 +130,9 @@ type approveCommand struct {
 // Run says yes.
 func (c *approveCommand) Run(ctx context.Context, p *program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		if tui.IsHold(r) {
+			return c.goOn()
+		}
 		said, err := word(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
 			if !json.Valid([]byte(c.Args)) {
@@ -141,6 +144,17 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
+// goOn lets a held run go on as it is.
+func (c *approveCommand) goOn() (any, error) {
+	switch {
+	case c.Reason != "":
+		return nil, usage("an answer to a hold has no room for a reason")
+	case c.Args != "":
+		return nil, usage("a hold has no arguments; fermata answer takes all of its state, edited")
+	}
+	return json.RawMessage("null"), nil
+}
+
 type rejectCommand struct {
 	decideFlags
 	Reason string   `help:"Why, for people."`
@@ -150,6 +164,9 @@ type rejectCommand struct {
 // Run says no.
 func (c *rejectCommand) Run(ctx context.Context, p *program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		if tui.IsHold(r) {
+			return nil, usage("a hold cannot be answered with reject; fermata cancel ends the run")
+		}
 		said, err := word(r, "reject", c.Reason)
 		if err == nil && len(c.Code) > 0 {
 			said["codes"] = c.Code

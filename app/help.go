@@ -108,6 +108,7 @@ Examples:
   fermata show int_…`,
 
 	"approve": `What is approved is what the server shows at this moment; if it shows something else when the word arrives, nothing is decided.
+A run that is held before or after a node goes on as it is.
 
 Examples:
 

@@ -35,6 +35,7 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
 		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
 		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		"a time that is over":    {[]string{"watch", "article-mud", "--timeout=-1s"}, exitUsage, "Try: fermata help watch"}, // it waited for ever
 		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
 		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
 		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
@@ -46,6 +47,25 @@ func TestNewcomer_IsToldWhatToDoNext(t *testing.T) {
 	id := inboxOf(t, call)["drop-users"].ID
 	if _, out, _ := call("show", id); !strings.Contains(out, "fermata approve|reject|answer "+id) {
 		t.Errorf("show:\n%s", out)
+	}
+}
+
+// A terminal that speaks Latin-1 sends bytes which are no text; the word that was given to a run had other characters than what somebody typed.
+func TestNewcomer_IsToldThatWhatWasTypedIsNoText(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["article-tea"].ID
+	for _, args := range [][]string{
+		{"reject", id, "--reason", "gr\xfc\xdfe"},
+		{"answer", id, "{\"action\":\"revise\",\"feedback\":\"gr\xfc\xdfe\"}"},
+		{"run", "inproc:content-review", "{\"topic\":\"tea\"}", "--key=\xff"},
+	} {
+		exit, out, errOut := call(args...)
+		if exit != exitUsage || out != "" || !strings.Contains(errOut, `is not UTF-8`) || !strings.Contains(errOut, `\x`) {
+			t.Errorf("%q: %d\n%s%s", args, exit, out, errOut)
+		}
+	}
+	if r, open := inboxOf(t, call)["article-tea"]; !open || r.ID != id {
+		t.Error("the request was decided")
 	}
 }
 
@@ -61,6 +81,8 @@ func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 		"some runs":       {[]string{"runs", "--limit", "2"}, exitOK, "", true},
 		"all runs":        {[]string{"runs"}, exitOK, "article-tea", false},
 		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
+		"very many":       {[]string{"runs", "--limit", "5000"}, exitOK, "article-tea", false},
+		"open ones":       {[]string{"inbox", "--limit", "5000"}, exitOK, "article-tea", false},
 		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
 		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
 		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
@@ -70,6 +92,20 @@ func TestNewcomer_SeesWhetherAListIsAll(t *testing.T) {
 		exit, out, errOut := call(c.args...)
 		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	for _, list := range []string{"runs", "inbox"} { // a program counted fifty, and took them for all
+		exit, out, errOut := call(list, "--limit", "1", "--json")
+		if exit != exitOK || !json.Valid([]byte(out)) || !strings.Contains(errOut, "There are more; --limit shows them.") {
+			t.Errorf("%s, for programs: %d\n%s%s", list, exit, out, errOut)
+		}
+		if _, _, errOut := call(list, "--json"); errOut != "" {
+			t.Errorf("%s are all, and: %s", list, errOut)
+		}
+	}
+	for _, none := range [][]string{{"runs", "--status", "superseded", "--json"}, {"inbox", "--kind", "none", "--json"}} {
+		if _, out, _ := call(none...); out != "[]\n" { // jq cannot go through null
+			t.Errorf("%s: an empty list is %s", none[0], out)
 		}
 	}
 	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {

@@ -17,14 +17,14 @@ import (
 )
 
 // demo runs the demo until the test ends, and returns how to call it.
-func demo(t *testing.T, dir string) (call func(args ...string) (int, string, string)) {
+func demo(t *testing.T, dir string, options ...Option) (call func(args ...string) (int, string, string)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan int, 1)
 	var errs bytes.Buffer
 	go func() {
-		done <- run(ctx, []string{"demo", "--data", dir, "--addr", "127.0.0.1:0", "--json"}, w, &errs)
+		done <- run(ctx, []string{"demo", "--data", dir, "--addr", "127.0.0.1:0", "--json"}, w, &errs, options...)
 		w.Close()
 	}()
 	var ready struct{ URL, Token, Account string }

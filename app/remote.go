@@ -151,11 +151,11 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 	if c.Limit < 1 {
 		return errLimit
 	}
-	page, err := to.Runs(ctx, client.Query{Status: c.Status, Limit: c.Limit})
+	page, err := tui.First(ctx, to.Runs, client.Query{Status: c.Status, Limit: c.Limit})
 	if err != nil {
 		return err
 	}
-	return p.print(page.Items, func(w io.Writer) {
+	return p.printPage(page.Items, page.Next, func(w io.Writer) {
 		if len(page.Items) == 0 {
 			fmt.Fprintln(w, "there are no such runs")
 			return
@@ -170,10 +170,21 @@ func (c *runsCommand) Run(ctx context.Context, p *program) error {
 
 var errLimit = usage("--limit: a list has one line at least")
 
+const thereAreMore = "There are more; --limit shows them."
+
+// printPage prints the beginning of a list. The JSON of a list has no place for the word that it is not all, so that is said beside it.
+func (p *program) printPage(items any, next string, text func(w io.Writer)) error {
+	err := p.print(items, text)
+	if err == nil && p.json && next != "" {
+		fmt.Fprintln(p.err, thereAreMore)
+	}
+	return err
+}
+
 // printMore says that a list is not all, if it goes on somewhere.
 func printMore(w io.Writer, next string) {
 	if next != "" {
-		fmt.Fprintln(w, "\nThere are more; --limit shows them.")
+		fmt.Fprintln(w, "\n"+thereAreMore)
 	}
 }
 
@@ -216,6 +227,8 @@ func describe(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "\n%s\n", clean(indented(d.Answer)))
 	} else if r.AnswerSchema != nil {
 		fmt.Fprintf(w, "\nan answer is\n%s\n", clean(indented(r.AnswerSchema)))
+	} else if tui.IsHold(r) {
+		fmt.Fprintln(w, "\nan answer is null, to go on as it is, or all of the state, edited; approve says null")
 	}
 	if r.State == "pending" {
 		fmt.Fprintf(w, "\nfermata approve|reject|answer %s\tto decide\n", r.ID)
@@ -244,6 +257,9 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
 		return err
+	}
+	if c.Timeout < 0 {
+		return usage("--timeout: %s is over before it begins", c.Timeout)
 	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -25,6 +25,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/savable"
 )
 
 // ErrPending says that what was asked for is recorded and under way, and that nobody waited for the outcome.
@@ -276,7 +277,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	u.RawQuery = r.query.Encode()
 	var body io.Reader
 	if r.body != nil {
-		data, err := json.Marshal(r.body)
+		data, err := savable.Marshal(r.body)
 		if err != nil {
 			return nil, fmt.Errorf("client: what was to be sent is no JSON: %w", err)
 		}
@@ -298,7 +299,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 
 // unsent is after which time to try again what could not be sent: never, if it is no JSON.
 func unsent(err error) time.Duration {
-	if _, ours := errors.AsType[*json.MarshalerError](err); ours {
+	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, savable.ErrNotUTF8) {
 		return never
 	}
 	return 0

@@ -365,3 +365,28 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// JSON has no place for bytes that are no text. Another character in their place would be another key, or another word than a person gave.
+func TestClient_SendsNothingButWhatItWasGiven(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Error("something was sent")
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer h.Close()
+	c, err := client.New(h.URL, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, call := range map[string]func() error{
+		"a state key": func() error { _, err := c.Start(t.Context(), "inproc:memo", "\xff", nil); return err },
+		"a comment": func() error {
+			_, err := c.Act(t.Context(), "int_1", client.Comment, api.Act{Text: "gr\xfc\xdfe"})
+			return err
+		},
+		"a decision": func() error { _, err := c.Decide(t.Context(), "int_1", api.Decide{ResumeID: "\xff"}); return err },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

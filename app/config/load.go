@@ -34,7 +34,7 @@ func Load(from Source) (*Config, error) {
 	if from.File != "" {
 		data, err := os.ReadFile(from.File)
 		if err != nil {
-			wrong.add(filepath.Base(from.File), "", "%v", cause(err))
+			wrong.add(from.File, "", "%v", cause(err))
 			return nil, wrong.err()
 		}
 		c.readFile(filepath.Base(from.File), data, &wrong)
@@ -153,7 +153,7 @@ func (c *Config) readReferences(wrong *mistakes) {
 			err = errors.New("the file is empty")
 		}
 		if err != nil {
-			wrong.add(c.from[fileKey], fileKey, "%s: %v", filepath.Base(file), cause(err))
+			wrong.add(c.from[fileKey], fileKey, "%s: %v", file, cause(err))
 			return
 		}
 		set(text)

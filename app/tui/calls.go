@@ -97,11 +97,16 @@ func newCalls(ctx context.Context, config Config) calls {
 	}
 }
 
-// First asks for as many requests as a query says. A page of the server has fewer if they are large: whoever looked at one page only would not see what is
+// maxPage is how many items a server gives at once; who asks for more is refused.
+const maxPage = 1000
+
+// First asks a list for as many items as a query says. A page of the server has fewer if they are large: whoever looked at one page only would not see what is
 // behind a few of them.
-func First(ctx context.Context, server Server, query client.Query) (all api.Page[api.Request], err error) {
+func First[Item any](ctx context.Context, list func(context.Context, client.Query) (api.Page[Item], error), query client.Query) (all api.Page[Item], err error) {
+	all.Items = []Item{}
 	for left := query.Limit; ; {
-		page, err := server.Requests(ctx, query)
+		query.Limit = min(left, maxPage)
+		page, err := list(ctx, query)
 		if err != nil {
 			return all, err
 		}
@@ -110,13 +115,13 @@ func First(ctx context.Context, server Server, query client.Query) (all api.Page
 		if page.Next == "" || left <= 0 || len(page.Items) == 0 {
 			return all, nil
 		}
-		query.Cursor, query.Limit = page.Next, left
+		query.Cursor = page.Next
 	}
 }
 
 // look asks for the list, and for the request on the screen.
 func look(ctx context.Context, config Config, ask question) polled {
-	page, err := First(ctx, config.Server, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
+	page, err := First(ctx, config.Server.Requests, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
 	said := polled{number: ask.number, items: page.Items, more: page.Next != "", err: err}
 	if err == nil && ask.me {
 		if me, err := config.Server.Me(ctx); err == nil { // or it is only not shown

@@ -137,6 +137,11 @@ func (c *confirmScreen) warnings() (texts []string) {
 
 // approves repeats what a yes would let happen.
 func (c *confirmScreen) approves(s *sheet) {
+	if c.o.verb == approve && IsHold(c.d.r) {
+		s.say("The run goes on with this state, as it is.")
+		s.json(c.d.r.Data)
+		s.blank()
+	}
 	asked, ok := approvalOf(c.d.r)
 	if !ok || c.o.verb != approve {
 		return

@@ -29,8 +29,8 @@ type draftKey struct {
 
 // begin begins a decision: with a form if the verb needs one, else with the question whether the person is sure.
 func (m *model) begin(d *detailScreen, o offer) {
-	if !o.needsForm() && shapeOf(d.r.AnswerSchema).check(writeObject(o.base)) == nil {
-		m.push(m.confirm(d, nil, o, writeObject(o.base)))
+	if !o.needsForm() && shapeOf(d.r.AnswerSchema).check(o.says()) == nil {
+		m.push(m.confirm(d, nil, o, o.says()))
 		return
 	}
 	key := draftKey{d.r.ID, d.r.Shown, string(d.r.AnswerSchema), o.verb}
@@ -55,6 +55,8 @@ func fieldsOf(d *detailScreen, o offer) []*field {
 	case o.verb == approveEdited:
 		asked, _ := approvalOf(d.r)
 		return argFields(shapeOf(asked.ArgsSchema), argsOf(d.r))
+	case IsHold(d.r):
+		return argFields(s, d.r.Data)
 	case o.reason != "" && s.check(writeObject(append(o.base[:len(o.base):len(o.base)], rawMember{o.reason, json.RawMessage(`"x"`)}))) == nil:
 		f := s.field(o.reason, s.property(o.reason))
 		f.required = true

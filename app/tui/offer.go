@@ -40,6 +40,24 @@ type offer struct {
 	act string
 }
 
+// IsHold reports whether a request is a graph that was stopped before or after a node. It shows the state of the graph, and its answer has no schema: null
+// lets the run go on, and anything else is all of the state, edited.
+func IsHold(r api.Request) bool {
+	at, err := fermata.ParseAddress(r.Address)
+	return err == nil && len(at) > 0 && at[len(at)-1].Type == fermata.SegmentHold && r.AnswerSchema == nil
+}
+
+// goesOn is the answer that lets a held run go on as it is.
+var goesOn = json.RawMessage("null")
+
+// says is the answer of the verb alone.
+func (o offer) says() json.RawMessage {
+	if o.base == nil {
+		return goesOn
+	}
+	return writeObject(o.base)
+}
+
 // offersOf finds the verbs in the schema of the answer: that is what the server will check. What it has no room for is not offered.
 func offersOf(r api.Request, now time.Time) []offer {
 	if r.State != statePending {
@@ -60,6 +78,9 @@ func decisionsOf(r api.Request, now time.Time) []offer {
 	s := shapeOf(r.AnswerSchema)
 	asked, isApproval := approvalOf(r)
 	var offers []offer
+	if IsHold(r) {
+		offers = append(offers, offer{verb: approve})
+	}
 	for _, v := range []verb{approve, reject, escalate} {
 		if base := s.say(v, now); base != nil {
 			offers = append(offers, offer{verb: v, base: base, reason: s.reason(v)})

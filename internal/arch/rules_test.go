@@ -58,7 +58,7 @@ var floors = []floor{
 	{"executor", may(".", "store", "provider", "desk", "policy", "policy/...", "audit", "analytics", "internal/..."), "the only writer of run status; providers come to it through the port"},
 
 	{"api", may("."), "the words of the HTTP API, for both of its ends"},
-	{"client", may(".", "api", "analytics"), "a program that speaks to a server needs nothing of the server, but for the words of its reports"},
+	{"client", may(".", "api", "analytics", "internal/..."), "a program that speaks to a server needs nothing of the server, but for the words of its reports"},
 
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},
 	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of the request row, like any channel"},

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+type table struct {
+	Name string `json:"name"`
+}
+
+// A run that is held shows its state and has no schema for its answer. Nothing said that null lets it go on: approve sent people to show, and the server
+// refused whatever they tried with answer.
+func TestHold_IsLetGoByAYes(t *testing.T) {
+	g := graph.New[table]("drop")
+	g.Node("drop", func(_ context.Context, s table) (table, error) { return s, nil })
+	g.HoldBefore("drop")
+	g.Edge(graph.Start, "drop")
+	g.Edge("drop", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := demo(t, t.TempDir(), Graphs(inproc.Flow(flow, inproc.FlowConfig[table]{Content: func(s table) string { return "dropped " + s.Name }})))
+	if code, out, errOut := call("run", "inproc:drop", `{"name":"users"}`, "--key", "held"); code != exitOK {
+		t.Fatalf("%d\n%s%s", code, out, errOut)
+	}
+	id := inboxOf(t, call)["held"].ID
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+	}{
+		"a look":   {[]string{"show", id}, exitOK, "an answer is null, to go on as it is, or all of the state, edited"},
+		"a no":     {[]string{"reject", id}, exitUsage, "fermata cancel ends the run"},
+		"a reason": {[]string{"approve", id, "--reason", "fine"}, exitUsage, "no room for a reason"},
+		"an edit":  {[]string{"approve", id, "--args", "{}"}, exitUsage, "fermata answer"},
+	} {
+		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	if code, out, errOut := call("approve", id); code != exitOK || out != "completed  dropped users\n" {
+		t.Errorf("%d\n%s%s", code, out, errOut)
+	}
+}

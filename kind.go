@@ -148,7 +148,7 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 		return answer, "", ErrNoRun
 	}
 	asked := any(question)
-	data, err := json.Marshal(asked)
+	data, err := savable.Marshal(asked)
 	if err != nil {
 		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}

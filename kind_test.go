@@ -1,6 +1,7 @@
 package fermata_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -218,5 +219,16 @@ func TestKind_AnAnswerThatJSONWouldChangeIsNone(t *testing.T) {
 	}
 	if data, err := said.Check(json.RawMessage(`"?"`), "gr\ufffde"); err != nil || string(data) != "\"gr\ufffde\"" {
 		t.Errorf("a character of its own: %s, %v", data, err)
+	}
+}
+
+// Two questions that differ in such a byte were one: who had answered the first was not asked the second.
+func TestKind_AQuestionThatJSONWouldChangeIsNotAsked(t *testing.T) {
+	kind := fermata.NewKind[string, string]("asked-" + t.Name())
+	for _, question := range []string{"may I drop \xfc?", "may I drop \xfd?"} {
+		_, err := newRun(t, func(ctx context.Context) (string, error) { return kind.Ask(ctx, question) }).start()
+		if wrong, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(wrong.Error(), "UTF-8") {
+			t.Errorf("%q: %v", question, err)
+		}
 	}
 }

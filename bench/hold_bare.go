@@ -117,7 +117,7 @@ func (b *bare) renamed(p *part, delta store.Delta) store.Delta {
 
 // beside is what the script writes beside a change, with the names of this run. What is sealed stays as it is: nobody here could tell.
 func (b *bare) beside(p *part, recorded store.Beside) (own store.Beside) {
-	names := strings.NewReplacer(b.script.run, p.run, b.script.interrupt, p.interrupt, scriptKey, p.key)
+	names := strings.NewReplacer(b.script.run, p.run, b.script.interrupt, p.interrupt, resumeName(scriptKey), resumeName(p.key), scriptKey, p.key)
 	for _, paper := range recorded.Papers {
 		paper.ID, paper.Run = names.Replace(paper.ID), names.Replace(paper.Run)
 		if paper.Facts != nil {
@@ -134,6 +134,5 @@ func (b *bare) beside(p *part, recorded store.Beside) (own store.Beside) {
 	return own
 }
 
-// resumeName is the paper that there is of a resume id whose word was counted and has decided nothing; there is none here, and whoever
-// decides has to know that.
-func resumeName(key string) []byte { return []byte(ident.Derive("res", benchActor, key)) }
+// resumeName is the paper of a resume id, which says that the store has its answer. Whoever decides has to know that there is none yet.
+func resumeName(key string) string { return ident.Derive("res", benchActor, key) }

@@ -189,7 +189,7 @@ func (b *barePostgres) rest(ctx context.Context, p *part, rest store.Rest) error
 
 func (b *barePostgres) find(ctx context.Context, p *part) error {
 	var run, interrupt, request, dossier []byte
-	err := b.pool.QueryRow(ctx, pgFind, b.digest(p.key), b.digest("resume", string(resumeName(p.key)))).Scan(&run, &interrupt, &p.revision, &request, &dossier)
+	err := b.pool.QueryRow(ctx, pgFind, b.digest(p.key), b.digest("resume", resumeName(p.key))).Scan(&run, &interrupt, &p.revision, &request, &dossier)
 	p.run, p.interrupt, p.paper = string(run), string(interrupt), len(request)+len(dossier)
 	return err
 }

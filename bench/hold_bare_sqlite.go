@@ -279,7 +279,7 @@ func (b *bareSQLite) rest(ctx context.Context, p *part, rest store.Rest) error {
 
 func (b *bareSQLite) find(ctx context.Context, p *part) error {
 	var request, dossier []byte
-	err := b.reading[bareFind].QueryRowContext(ctx, b.account, []byte(p.key), resumeName(p.key)).
+	err := b.reading[bareFind].QueryRowContext(ctx, b.account, []byte(p.key), []byte(resumeName(p.key))).
 		Scan(&p.run, &p.interrupt, &p.events, &p.revision, &request, &dossier)
 	p.paper = len(request) + len(dossier)
 	return err

@@ -188,7 +188,7 @@ func TestBare_SpeaksOfItsOwnRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []store.PaperKind{"run", store.RequestPaper, "vote"} {
+		for _, kind := range []store.PaperKind{"run", store.RequestPaper, "vote", "resume"} {
 			if papers, err := kept.Papers(t.Context(), benchAccount, kind, store.PaperFilter{Run: run.ID}); err != nil || len(papers) != 1 {
 				t.Errorf("%d papers of kind %s, %v; want one", len(papers), kind, err)
 			}

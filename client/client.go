@@ -271,7 +271,13 @@ func (c *Client) once(ctx context.Context, r request, answer any) (again time.Du
 	return never, nil
 }
 
+// ErrNoName says that a run, a request or whatever else a call is about was named with an empty text. Nothing was sent.
+var ErrNoName = errors.New("client: the id of what this is about is empty")
+
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	if strings.Contains(r.path+"/", "//") {
+		return nil, ErrNoName
+	}
 	u := c.base.JoinPath(api.Prefix)
 	u.RawPath, u.Path = u.EscapedPath()+r.path, u.Path+unescaped(r.path)
 	u.RawQuery = r.query.Encode()
@@ -297,9 +303,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.http.Do(h)
 }
 
-// unsent is after which time to try again what could not be sent: never, if it is no JSON.
+// unsent is after which time to try again what could not be sent: never, if it is no JSON, or about nothing.
 func unsent(err error) time.Duration {
-	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, savable.ErrNotUTF8) {
+	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, savable.ErrNotUTF8) || errors.Is(err, ErrNoName) {
 		return never
 	}
 	return 0

@@ -390,3 +390,30 @@ func TestClient_SendsNothingButWhatItWasGiven(t *testing.T) {
 		}
 	}
 }
+
+// fermata cancel "$UNSET": a server that is asked for runs//cancel can only say that there is nothing.
+func TestClient_AnEmptyIDNamesNothing(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("something was sent") }))
+	defer h.Close()
+	c, err := client.New(h.URL, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, call := range map[string]func() error{
+		"cancel":  func() error { return c.Cancel(t.Context(), "") },
+		"look":    func() error { _, err := c.Request(t.Context(), ""); return err },
+		"decide":  func() error { _, err := c.Decide(t.Context(), "", api.Decide{ResumeID: "1"}); return err },
+		"revoke":  func() error { return c.Revoke(t.Context(), "") },
+		"comment": func() error { _, err := c.Act(t.Context(), "", client.Comment, api.Act{Text: "hm"}); return err },
+		"follow": func() error {
+			for _, err := range c.Events(t.Context(), "", "") {
+				return err
+			}
+			return nil
+		},
+	} {
+		if err := call(); !errors.Is(err, client.ErrNoName) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

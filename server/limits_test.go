@@ -42,19 +42,18 @@ func TestLimits_RateOfEachPrincipal(t *testing.T) {
 // Only so many requests are served at once. Who has no place hears it at once, and health checks are no exception that could be abused.
 func TestLimits_RequestsInFlight(t *testing.T) {
 	s, release := heldWith(t, func(c *server.Config) { c.Limits.InFlight = 1 })
-	done := make(chan answer)
+	done := make(chan answer, 1)
 	go func() { done <- s.chat("agent@acme", startHeld) }()
-	s.until("there is no place left", func() bool {
-		got := s.call("agent@acme", "GET", "/api/v1/runs", "")
-		return got.status == 503 && got.header.Get("Retry-After") != "" && got.field("code") == "unavailable"
-	})
+	s.until("it is inside", func() bool { return s.server.InsideOf("acme") == 1 })
+	got := s.call("agent@acme", "GET", "/api/v1/runs", "")
+	if got.status != 503 || got.header.Get("Retry-After") == "" || got.field("code") != "unavailable" {
+		t.Errorf("there is room: %+v", got)
+	}
 	release()
 	if got := <-done; got.field("status") != "completed" {
 		t.Errorf("%+v", got)
 	}
-	if got := s.call("agent@acme", "GET", "/api/v1/runs", ""); got.status != 200 {
-		t.Errorf("afterwards: %+v", got)
-	}
+	s.until("there is room again", func() bool { return s.call("agent@acme", "GET", "/api/v1/runs", "").status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="in_flight"}`) {
 		t.Error(s.metrics())
 	}

@@ -18,8 +18,11 @@ AS ?=
 # Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
 MUTATEFLAGS ?=
 
-# The modules that we write. The tests of bench/ are among the longest, and begin first. tools/ only pins the linters.
-MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort -r
+# The modules that we write. tools/ only pins the linters.
+MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
+
+# The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
+LONGEST = ./internal/chaos ./bench ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
 
 # How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. Every test that
 # builds a program does the same, so that nothing is compiled more than twice: once with the detector, and once without.
@@ -55,7 +58,7 @@ test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then e
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
 	$(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
 	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
-		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $$packages
+		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \

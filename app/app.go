@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"syscall"
 	"unicode/utf8"
@@ -137,9 +138,19 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 		p.command = parsed.Selected().Path()
 	}
 	if err != nil {
-		return p.fail(&usageError{err})
+		return p.fail(takenForFlag(err))
 	}
 	return p.fail(parsed.Run())
+}
+
+var unknownNumber = regexp.MustCompile(`^unknown flag (-[0-9])`)
+
+// takenForFlag says what to do about a number below zero, which is an answer as any other.
+func takenForFlag(err error) error {
+	if number := unknownNumber.FindStringSubmatch(err.Error()); number != nil {
+		return usage("%s… is taken for a flag: put -- before it if it is none", number[1])
+	}
+	return &usageError{err}
 }
 
 // wantsJSON reports whether errors are for programs, also if the rest of the command line is wrong.

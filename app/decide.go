@@ -42,13 +42,24 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 			fmt.Fprintln(w, "nothing is open")
 			return
 		}
-		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE")
+		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE\tASKS")
 		for _, r := range page.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.Kind), r.State, ago(r.CreatedAt))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.Kind), r.State, ago(r.CreatedAt), cut(readable([]byte(tui.Summary(r)))))
 		}
 		printMore(w, page.Next)
 		printNext(w)
 	})
+}
+
+// widestAsk is how much of a question a line of the list has: enough to tell it from others. fermata show has all of it.
+const widestAsk = 60
+
+func cut(text string) string {
+	line := []rune(oneLine(text))
+	if len(line) <= widestAsk {
+		return string(line)
+	}
+	return string(line[:widestAsk-1]) + "…"
 }
 
 // decideFlags are what all decisions take.

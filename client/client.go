@@ -89,7 +89,7 @@ func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (ferm
 	if decide.ResumeID == "" {
 		decide.ResumeID = NewID()
 	}
-	return c.outcome(ctx, "/requests/"+segment(id)+"/decision", decide)
+	return c.outcome(ctx, "/requests/"+url.PathEscape(id)+"/decision", decide)
 }
 
 // Ask asks for a decision. Without a state key it gets one.
@@ -162,7 +162,7 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 		Outcome  json.RawMessage
 		Requests []api.Request
 	}
-	if err := c.call(ctx, request{path: "/runs/" + segment(stateKey)}, &answer); err != nil {
+	if err := c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey)}, &answer); err != nil {
 		return RunView{}, err
 	}
 	view := RunView{Run: answer.Run, Requests: answer.Requests}
@@ -175,12 +175,12 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 
 // Cancel ends a run.
 func (c *Client) Cancel(ctx context.Context, stateKey string) error {
-	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + segment(stateKey) + "/cancel"}, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/cancel"}, nil)
 }
 
 // Retry lets a parked run go on.
 func (c *Client) Retry(ctx context.Context, stateKey string) error {
-	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + segment(stateKey) + "/retry"}, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/retry"}, nil)
 }
 
 // Requests returns a page of what people are asked, the oldest first.
@@ -190,7 +190,7 @@ func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Reque
 
 // Request returns one request.
 func (c *Client) Request(ctx context.Context, id string) (asked api.Request, err error) {
-	return asked, c.call(ctx, request{path: "/requests/" + segment(id)}, &asked)
+	return asked, c.call(ctx, request{path: "/requests/" + url.PathEscape(id)}, &asked)
 }
 
 // Graphs lists what can be run.
@@ -271,12 +271,14 @@ func (c *Client) once(ctx context.Context, r request, answer any) (again time.Du
 	return never, nil
 }
 
-// ErrNoName says that a run, a request or whatever else a call is about was named with an empty text. Nothing was sent.
-var ErrNoName = errors.New("client: the id of what this is about is empty")
+// ErrNoName says that a run, a request or whatever else a call is about was named with an empty text, or with dots that mean another place. Nothing was sent.
+var ErrNoName = errors.New("client: the id of what this is about is empty, or . or ..")
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
-	if strings.Contains(r.path+"/", "//") {
-		return nil, ErrNoName
+	for name := range strings.SplitSeq(r.path[1:], "/") {
+		if name == "" || name == "." || name == ".." {
+			return nil, ErrNoName
+		}
 	}
 	u := c.base.JoinPath(api.Prefix)
 	u.RawPath, u.Path = u.EscapedPath()+r.path, u.Path+unescaped(r.path)
@@ -309,11 +311,6 @@ func unsent(err error) time.Duration {
 		return never
 	}
 	return 0
-}
-
-// segment is a name as a part of a path. Dots are escaped, too: alone they would mean another place.
-func segment(name string) string {
-	return strings.ReplaceAll(url.PathEscape(name), ".", "%2E")
 }
 
 func unescaped(path string) string {

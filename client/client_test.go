@@ -99,7 +99,7 @@ func plain(h http.Handler) http.Handler { return h }
 
 // Whatever a state key is made of, its run can be reached.
 func TestClient_TheWholeWay(t *testing.T) {
-	for _, key := range []string{"memo/1 ä?", ".", "..", "a/../b", "a//b", "%2F"} {
+	for _, key := range []string{"memo/1 ä?", "...", "a/../b", "a//b", "%2F"} {
 		t.Run(key, func(t *testing.T) { theWholeWay(t, key) })
 	}
 }
@@ -405,6 +405,7 @@ func TestClient_AnEmptyIDNamesNothing(t *testing.T) {
 		"decide":  func() error { _, err := c.Decide(t.Context(), "", api.Decide{ResumeID: "1"}); return err },
 		"revoke":  func() error { return c.Revoke(t.Context(), "") },
 		"comment": func() error { _, err := c.Act(t.Context(), "", client.Comment, api.Act{Text: "hm"}); return err },
+		"dots":    func() error { return errors.Join(c.Cancel(t.Context(), "."), c.Cancel(t.Context(), "..")) },
 		"follow": func() error {
 			for _, err := range c.Events(t.Context(), "", "") {
 				return err

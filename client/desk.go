@@ -29,7 +29,7 @@ const (
 // Act does something with a request that decides nothing, and returns what the request is then. However often it has to be sent, it counts once.
 func (c *Client) Act(ctx context.Context, id, act string, body api.Act) (asked api.Request, err error) {
 	r := request{
-		method: http.MethodPost, path: "/requests/" + segment(id) + "/" + segment(act), body: body,
+		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/" + url.PathEscape(act), body: body,
 		headers: map[string]string{"Idempotency-Key": NewID()},
 	}
 	return asked, c.call(ctx, r, &asked)
@@ -70,7 +70,7 @@ func (c *Client) ExplainPolicy(ctx context.Context, action api.Supposed) (decisi
 
 // Policy returns the text of a policy: the one in force, or one by which an action of the account was judged.
 func (c *Client) Policy(ctx context.Context, digest string) (text api.PolicyText, err error) {
-	return text, c.call(ctx, request{path: "/policies/" + segment(digest)}, &text)
+	return text, c.call(ctx, request{path: "/policies/" + url.PathEscape(digest)}, &text)
 }
 
 // Rules returns the rules in force. Without any, the digest is "".
@@ -87,7 +87,7 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 // Remember has an approval of the caller remembered within bounds. However often it has to be sent, one grant is made of it.
 func (c *Client) Remember(ctx context.Context, id string, terms api.Remember) (made api.Grant, err error) {
 	r := request{
-		method: http.MethodPost, path: "/requests/" + segment(id) + "/remember", body: terms,
+		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/remember", body: terms,
 		headers: map[string]string{"Idempotency-Key": NewID()},
 	}
 	return made, c.call(ctx, r, &made)
@@ -104,5 +104,5 @@ func (c *Client) Grants(ctx context.Context) ([]api.Grant, error) {
 
 // Revoke takes a grant back. It may be repeated.
 func (c *Client) Revoke(ctx context.Context, grant string) error {
-	return c.call(ctx, request{method: http.MethodPost, path: "/grants/" + segment(grant) + "/revoke"}, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/grants/" + url.PathEscape(grant) + "/revoke"}, nil)
 }

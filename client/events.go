@@ -11,6 +11,7 @@ import (
 	"iter"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ type Event struct {
 // and tokens are seen as far as the server that one is connected with executes the run, and once at most.
 func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[Event, error] {
 	return c.stream(ctx, after, func() request {
-		return request{path: "/runs/" + segment(stateKey) + "/events"}
+		return request{path: "/runs/" + url.PathEscape(stateKey) + "/events"}
 	}, func(outcome fermata.Outcome) bool {
 		_, waits := outcome.(fermata.NeedsInput)
 		return !waits

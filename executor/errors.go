@@ -39,7 +39,7 @@ var (
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
 
-	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed. It is kept as it is.
+	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
 	ErrUnreadable = errors.New("executor: unreadable")
 
 	// ErrKey says that the box does not open what is in the store: its key is another one.

@@ -68,17 +68,22 @@ func (e *Executor) open(account string, what store.SealedWhat, id string, sealed
 	return e.openPart(account, what, id, "", sealed)
 }
 
-// openPart opens what came from the store. Operators hear of what does not open, wherever it was noticed: whoever reads many things goes on without it.
+// openPart opens what came from the store.
 func (e *Executor) openPart(account string, what store.SealedWhat, id, part string, sealed []byte) ([]byte, error) {
 	data, err := e.config.Box.Open(label(account, what, id, part), sealed)
-	if err == nil {
-		return data, nil
+	if err != nil {
+		return nil, e.unreadable(account, string(what), id, err)
 	}
+	return data, nil
+}
+
+// unreadable is the error for what does not open, or is gone. Operators hear of it, wherever it was noticed: whoever reads many things goes on without it.
+func (e *Executor) unreadable(account, what, id string, why error) error {
 	e.stats.mu.Lock()
 	e.stats.Unreadable++
 	e.stats.mu.Unlock()
-	e.config.Log.Error("a sealed value cannot be opened; it is kept", "account", account, "what", what, "of", id, "err", err)
-	return nil, fmt.Errorf("%w: the %s of %s: %w", ErrUnreadable, what, id, err)
+	e.config.Log.Error("a sealed value cannot be opened; what there is of it is kept", "account", account, "what", what, "of", id, "err", why)
+	return fmt.Errorf("%w: the %s of %s: %w", ErrUnreadable, what, id, why)
 }
 
 // The value by which checkKey tells whether a key is the right one.

@@ -258,6 +258,9 @@ func checkNames(r Request) error {
 			return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, n.what, len(n.name), MaxName)
 		}
 	}
+	if r.StateKey == "." || r.StateKey == ".." {
+		return fmt.Errorf("%w: the state key %q means another folder in an address: nobody could look at the run with a browser", ErrInvalid, r.StateKey)
+	}
 	return nil
 }
 

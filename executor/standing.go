@@ -67,11 +67,11 @@ func (e *Executor) lookBack(ctx context.Context, l *looked, targets map[string]A
 	return nil
 }
 
-// requestOf returns the request of an open interrupt, or nil if it has none.
+// requestOf returns the request of an open interrupt. Every question was asked with one; if it is gone nobody knows whose word counts, and none does.
 func (l *looked) requestOf(e *Executor, interrupt string) (*requested, error) {
 	paper := l.Paper(store.RequestPaper, interrupt)
 	if paper == nil {
-		return nil, nil
+		return nil, e.unreadable(l.Run.Account, string(store.RequestPaper), interrupt, errors.New("it is gone"))
 	}
 	return e.readRequest(*paper)
 }

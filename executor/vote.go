@@ -61,10 +61,8 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 		if err := e.leaveToStore(ctx, decision, before); err != nil {
 			return store.Receipt{}, err
 		}
-	case bad == nil:
-		if !decision.Beside.IsEmpty() { // also for the resume id: another process may have another answer for it
-			decision.Beside.Papers = append(decision.Beside.Papers, resumeFacts{Body: decision.Body, Store: true}.change(decision, before.revision))
-		}
+	case bad == nil: // also for the resume id: another process may have another answer for it
+		decision.Beside.Papers = append(decision.Beside.Papers, resumeFacts{Body: decision.Body, Store: true}.change(decision, before.revision))
 	default:
 		if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
 			return store.Receipt{}, cmp.Or(e.unsettled(ctx, run, request, decision, before, bad), bad)
@@ -95,12 +93,6 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 		known, err := l.requestOf(e, w.Interrupt)
 		if err != nil {
 			return err
-		}
-		if known == nil {
-			w.open = w.Shown == "" || w.Shown == w.asked.Shown // otherwise the store refuses it
-			w.Data = e.seal(l.Run.Account, store.SealedAnswer, w.Interrupt, w.value)
-			decision.Answers = append(decision.Answers, w.Answer)
-			continue
 		}
 		if c.dossier.Salt == nil {
 			if c.dossier, err = l.dossierOf(ctx, e); err != nil {

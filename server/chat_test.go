@@ -221,10 +221,21 @@ func TestChat_TakesJSONHoweverItIsSpelled(t *testing.T) {
 	}
 }
 
-// Where to look is a URL that leads there, also for a name that means another place in a path.
+// Browsers and proxies take these for another folder, however they are spelled: nobody could look at the run.
+func TestChat_NoRunIsCalledAsAFolder(t *testing.T) {
+	s := open(t, nil)
+	for _, key := range []string{".", ".."} {
+		got := s.chat("agent@acme", strings.Replace(startDemo, "demo-1", key, 1))
+		if got.status != 400 || got.field("code") != "bad_request" || !strings.Contains(got.body, "folder") {
+			t.Errorf("%q: %+v", key, got)
+		}
+	}
+}
+
+// Where to look is a URL that leads there, also for a name with dots and slashes in it.
 func TestChat_LocationLeadsToTheRun(t *testing.T) {
 	s := open(t, nil)
-	for _, key := range []string{".", "..", "a/../b", "a b?#%"} {
+	for _, key := range []string{"...", "a/../b", "a b?#%"} {
 		start := strings.Replace(startDemo, "demo-1", key, 1)
 		got := s.chat("agent@acme", start, "Prefer", "respond-async")
 		if look := s.call("agent@acme", "GET", got.header.Get("Location"), ""); look.status != 200 || look.field("stateKey") != key {

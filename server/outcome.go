@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -45,11 +44,7 @@ func (s *Server) run(ctx context.Context, request executor.Request) (*outcomeOut
 }
 
 func accepted(run, stateKey string) *outcomeOutput {
-	name := url.PathEscape(stateKey)
-	if stateKey == "." || stateKey == ".." { // it would mean another place
-		name = strings.ReplaceAll(name, ".", "%2E")
-	}
-	location := api.Prefix + "/runs/" + name
+	location := api.Prefix + "/runs/" + url.PathEscape(stateKey)
 	return written(http.StatusAccepted, location, Outcome{Pending: &api.Pending{Run: run, StateKey: stateKey}})
 }
 

@@ -70,7 +70,7 @@ func (c *confirmScreen) send(m *model) tea.Cmd {
 func (c *confirmScreen) paste(*model, string) {}
 
 func (c *confirmScreen) title(*model) []cell {
-	return append(own(verbs[c.o.verb].title+"? ", strong), cells(summaryOf(c.d.r), oneLine, normal)...)
+	return append(own(verbs[c.o.verb].title+"? ", strong), cells(Summary(c.d.r), oneLine, normal)...)
 }
 
 func (c *confirmScreen) hints(*model) []hint {

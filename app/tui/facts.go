@@ -46,8 +46,8 @@ var tellers = []string{"summary", "title", "question", "message", "reason", "des
 // maxSummary is more than fits on a line.
 const maxSummary = 500
 
-// summaryOf is one line about a request, as its asker put it.
-func summaryOf(r api.Request) string {
+// Summary is a line about a request, as its asker put it. It is not safe for a terminal yet.
+func Summary(r api.Request) string {
 	text := []rune(told(r))
 	return string(text[:min(len(text), maxSummary)])
 }
@@ -61,6 +61,9 @@ func told(r api.Request) string {
 			return asked.Action + ": " + asked.Summary
 		}
 		return asked.Action + " " + string(asked.Args)
+	}
+	if at, ok := heldAt(r); ok {
+		return "held " + at.ID + " " + at.SubID + ": " + string(r.Data)
 	}
 	var text string
 	if json.Unmarshal(r.Data, &text) == nil && text != "" {

@@ -237,7 +237,7 @@ func (f *formScreen) say(values []rawMember) (json.RawMessage, error) {
 }
 
 func (f *formScreen) title(m *model) []cell {
-	return append(own("‹ "+verbs[f.o.verb].title+" ", strong), cells(summaryOf(f.d.r), oneLine, normal)...)
+	return append(own("‹ "+verbs[f.o.verb].title+" ", strong), cells(Summary(f.d.r), oneLine, normal)...)
 }
 
 func (f *formScreen) hints(*model) []hint {

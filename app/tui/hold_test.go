@@ -17,6 +17,7 @@ func held() api.Request {
 // Nothing on the screen said that null lets a held run go on: there was a field for JSON, and the server refused whatever people tried.
 func TestHold_AYesLetsItGoOnAsItIs(t *testing.T) {
 	b := newBench(t, 80, 24, held())
+	b.sees("held before drop_table: {")
 	b.keys("enter")
 	b.sees("[a] approve", "[f] answer")
 	b.keys("a")

@@ -32,7 +32,7 @@ type row struct {
 }
 
 // newRow finds the summary once: what is asked may be long, and is drawn often.
-func newRow(r api.Request) row { return row{r: r, summary: summaryOf(r)} }
+func newRow(r api.Request) row { return row{r: r, summary: Summary(r)} }
 
 // keepGone is for how long a row stays that is no longer open.
 const keepGone = time.Minute

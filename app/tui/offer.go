@@ -43,8 +43,18 @@ type offer struct {
 // IsHold reports whether a request is a graph that was stopped before or after a node. It shows the state of the graph, and its answer has no schema: null
 // lets the run go on, and anything else is all of the state, edited.
 func IsHold(r api.Request) bool {
+	_, held := heldAt(r)
+	return held
+}
+
+// heldAt is before or after which node a graph was stopped.
+func heldAt(r api.Request) (fermata.Segment, bool) {
 	at, err := fermata.ParseAddress(r.Address)
-	return err == nil && len(at) > 0 && at[len(at)-1].Type == fermata.SegmentHold && r.AnswerSchema == nil
+	if err != nil || len(at) == 0 || r.AnswerSchema != nil {
+		return fermata.Segment{}, false
+	}
+	last := at[len(at)-1]
+	return last, last.Type == fermata.SegmentHold
 }
 
 // goesOn is the answer that lets a held run go on as it is.

@@ -188,7 +188,7 @@ var executorMutants = []mutant{
 		swap("case err != nil || before.revision == 0:", "case true:"),
 		"./executor", "TestI3_OneAnswerAcross"},
 	{"I3", "a word that settles has no mark", "executor/vote.go",
-		swap("if !decision.Beside.IsEmpty() {", "if false {"),
+		swap("decision.Beside.Papers = append(decision.Beside.Papers, resumeFacts{", "_ = append(decision.Beside.Papers, resumeFacts{"),
 		"./executor", "TestI3_AWordThatSettled"},
 	{"I3", "what was weighed before the end is refused for ever", "store/memory/book.go",
 		swap("case receipt.Result != store.Accepted && !d.Beside.IsEmpty():", "case false:"),

@@ -1,7 +1,7 @@
 import { expectType } from "./problem.js";
 import type { components } from "./schema.js";
 import type { Outcome } from "./types.js";
-import { mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
+import { expectNames, mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
 
 /**
  * Something that happened to a run; its id is what `after` takes. Its type is created, asked, decided, expired, withdrawn, effect_begun,
@@ -43,6 +43,8 @@ export interface EventsOptions extends CallOptions {
  * server is there, until the signal says that it is enough. A server that was not there to begin with is an error, after the tries of any other call.
  */
 export async function* follow(transport: Transport, stateKey: string, options: EventsOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
+  const path = `/runs/${encodeURIComponent(stateKey)}/events`;
+  expectNames(path);
   let after = options.after ?? "";
   let met = false; // the server was there: that it is gone for a while, or a connection breaks while nothing happens, is no reason to give up
   for (let lost = 1; ; lost++) {
@@ -57,7 +59,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       if (after !== "") {
         headers["Last-Event-ID"] = after;
       }
-      const response = await listen(transport.send(`/runs/${encodeURIComponent(stateKey)}/events`, { headers }, undefined, control.signal));
+      const response = await listen(transport.send(path, { headers }, undefined, control.signal));
       expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
       lost = 0;
       met = true;

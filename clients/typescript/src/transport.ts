@@ -58,6 +58,7 @@ export class Transport {
 
   /** Makes a call and reads its answer. */
   async json<T>(path: string, call: Call = {}): Promise<T> {
+    expectNames(path);
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     for (let tried = 1; ; tried++) {
       try {
@@ -107,6 +108,14 @@ export class Transport {
       throw await problemOf(response);
     }
     return response;
+  }
+}
+
+/** Refuses a path in which a run or a request has an empty name, or one that fetch takes for another folder: the call would be about something else. */
+export function expectNames(path: string): void {
+  const bad = path.slice(1).split("/").find((name) => name === "" || name === "." || name === "..");
+  if (bad !== undefined) {
+    throw new RangeError(`"${bad}" is no id of a run or a request: nothing was sent`);
   }
 }
 

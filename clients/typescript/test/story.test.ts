@@ -86,6 +86,23 @@ test("what a server refuses is a problem with a code", async () => {
   await refused("unauthenticated", new Client({ url, token: "wrong" }).graphs());
 });
 
+test("an empty id names nothing, and nothing is sent", async () => {
+  const sent: typeof fetch = async (input) => assert.fail(`sent ${String(input)}`);
+  const fermata = new Client({ url, token, fetch: sent });
+  for (const id of ["", ".", ".."]) {
+    for (const call of [
+      () => fermata.cancel(id),
+      () => fermata.run(id),
+      () => fermata.request(id),
+      () => fermata.decide(id, { action: "approve" }),
+      () => fermata.reply(id, 1, "because"),
+      () => fermata.wait(id),
+    ]) {
+      await assert.rejects(call(), RangeError);
+    }
+  }
+});
+
 test("an answer that was lost on the way is given again with the same id, and counts once", async () => {
   const stateKey = `retry-${newId()}`;
   const bodies: string[] = [];

@@ -196,7 +196,7 @@ func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 	})
 	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil || !strings.HasPrefix(response.Message.Text, "Done") {
-		t.Errorf("got %v, %v", response, err)
+		t.Fatalf("got %v, %v", response, err)
 	}
 	<-gone
 }

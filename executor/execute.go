@@ -182,13 +182,28 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 		return result, err
 	}
 	for _, i := range work.Decided {
-		answer := provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
-		if answer.Data, err = e.open(run.Account, store.SealedAnswer, i.ID, i.Answer); err != nil {
+		answer, err := e.answerOf(ctx, i)
+		if err != nil {
 			return result, err
 		}
 		x.Answers = append(x.Answers, answer)
 	}
 	return p.Execute(ctx, x)
+}
+
+// answerOf is what became of a question, as the provider is told.
+func (e *Executor) answerOf(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
+	answer = provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
+	since, err := e.settledSince(ctx, i)
+	if err != nil {
+		return answer, err
+	}
+	if since != nil {
+		answer.Data, answer.Expired = since, false
+		return answer, nil
+	}
+	answer.Data, err = e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
+	return answer, err
 }
 
 // runOf is a run as its provider sees it.

@@ -91,3 +91,23 @@ func (t *turns) leave(name string, l *line) {
 		delete(t.lines, name)
 	}
 }
+
+// minPause and maxPause are how long to wait before a store that has failed is tried again. Once it is back, others look for runs that nobody owns any more
+// about once a second: who still has something to say has to come before them.
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
+
+// pauses waits for a store that has failed, and reports whether there is still time to try it again. A stop that waits no longer ends it.
+func (e *Executor) pauses(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-e.life.Done():
+	}
+	return false
+}

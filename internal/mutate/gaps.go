@@ -32,9 +32,9 @@ var gaps = []gap{
 	{mutant{"I4", "the end of an effect is lost with its owner", "executor/owner.go",
 		swap(`context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	end :=`, `context.WithTimeout(ctx, settleTimeout)
+	for pause`, `context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	end :=`),
+	for pause`),
 		"./executor", "TestI4|TestStop|TestCancel"}, "the context of an effect ends while it is at work: its line has ended all the same"},
 	{mutant{"I5", "a question that was withdrawn is answered", "store/memory/book.go",
 		swap(`case i.State == store.Withdrawn || !run.Status.Alive():`, `case !run.Status.Alive():`),

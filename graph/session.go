@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -446,6 +447,9 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 		return nil, nil
 	}
 	data, err := savable.Encode(answer)
+	if lost := savable.Mistakes(reflect.TypeOf(answer), "it"); err == nil && len(lost) > 0 {
+		err = errors.New(lost[0])
+	}
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
 	}

@@ -70,6 +70,9 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 //
 // Data that is not a T is not an answer. Then the code is no target, its question stays open under the same id, and
 // whoever answered gets an [AnswerError]; there is no way to take a no in the wrong type for a yes.
+//
+// What [Kind.Ask], [Approve] and the like ask at an address counts as below it. Code that asks with them and with [Interrupt] keeps the two apart
+// with [AppendAddressSegment].
 func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool, data T) {
 	scope := visit.From(ctx)
 	if scope == nil {

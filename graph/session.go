@@ -128,7 +128,7 @@ func (s *session) survey() {
 			a := s.places.At(place)
 			if r.Status == visit.Open {
 				a.open = append(a.open, r)
-			} else {
+			} else if r.Kind != KindHold || !visit.Below(place, r.Visit) { // to the node itself a hold says nothing
 				a.fresh = true
 			}
 		}

@@ -50,7 +50,7 @@ func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *
 
 func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Release) {
 	if err := e.store.Release(ctx, lease, how); err != nil && !errors.Is(err, store.ErrFenced) {
-		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", lease.Run)
+		e.config.Log.Warn("a run could not be handed back; its lease will end", "account", lease.Account, "run", lease.Run)
 	}
 }
 
@@ -120,7 +120,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 		e.handBack(ctx, work, end.sealed(), err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
-	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
+	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
 	return nil
 }
 
@@ -326,7 +326,7 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 	if last != nil {
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
 		if _, err := e.store.Fenced(work.Lease).Save(ctx, key, last.Base, last.Delta); err != nil {
-			e.config.Log.Warn("what a run did last could not be saved; it is done again", "run", work.Run.ID)
+			e.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)
 		}
 	}
 	release := store.Release{Delay: min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)}

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,20 @@ func (a *away) End(ctx context.Context, end store.EffectEnd) error {
 		return err
 	}
 	return a.Store.End(ctx, end)
+}
+
+func (a *away) Renew(ctx context.Context, lease store.Lease, long time.Duration) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Store.Renew(ctx, lease, long)
+}
+
+func (a *away) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	return a.Store.Claim(ctx, claim)
 }
 
 func (a *away) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
@@ -103,6 +118,41 @@ func TestI4_NobodyIsAskedWhatHappenedBecauseTheStoreWasAway(t *testing.T) {
 		}
 		agree(t, e)
 	})
+}
+
+// A process whose leases were not renewed, because the store was away or it stood still itself, took its own runs over: each was executed twice at the same time
+// in one process, and people were asked what had become of its effects.
+func TestI16_NobodyTakesARunFromThemselves(t *testing.T) {
+	for name, workers := range map[string]bool{"a worker finds it": true, "a decision is repeated": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &away{Store: memory.NewRuns(nil)}
+				p := &scripted{execute: func(_ int64, x provider.Execution) (provider.Result, error) {
+					if len(x.Answers) == 0 {
+						return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
+					}
+					a.goes(21 * time.Second)
+					time.Sleep(time.Minute)
+					return provider.Result{Rest: provider.Completed{}, Applied: []string{"q"}}, nil
+				}}
+				e := executorOf(t, a, p, func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second })
+				if workers {
+					e.Start()
+				}
+				waits(t, mustRun(t, e, scriptedStart()))
+				request := executor.Request{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Value: []byte(`true`), Wait: time.Second}
+				if _, err := e.Run(t.Context(), request); !errors.Is(err, executor.ErrPending) {
+					t.Fatal(err)
+				}
+				time.Sleep(21 * time.Second) // its lease is over, the store is back, and it is not yet time to renew
+				request.Wait = time.Hour
+				completed(t, mustRun(t, e, request))
+				if n := p.executed.Load(); n != 2 {
+					t.Errorf("it was executed %d times", n)
+				}
+			})
+		})
+	}
 }
 
 // Who has to end at once does not wait for a store that is away.

@@ -79,6 +79,9 @@ func (e *Executor) follow(ctx context.Context, l *looked, request Request, recei
 // claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
 // further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
 func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *flight {
+	if e.keepOwn(ctx) != nil {
+		return nil
+	}
 	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
 	if err != nil || work == nil {
 		return nil // a worker finds it
@@ -137,30 +140,6 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 	ctx, span := e.traceExecution(ctx, work, c.dossier)
 	result, err := e.provide(ctx, work, c, state)
 	return result, span, err
-}
-
-// renew renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
-// not heed that is waited for, and until then nobody else may have the run.
-func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
-	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(e.config.Lease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if err := e.store.Renew(ctx, lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
-				cancel()
-				return
-			}
-		}
-	}()
-	return func() { end(); <-over }
 }
 
 // provide hands the run, its input and the new answers to the provider.

@@ -8,8 +8,8 @@ type gap struct {
 
 // gaps are tried with -gaps, and not otherwise.
 var gaps = []gap{
-	{mutant{"I16", "a worker goes on when it has lost its run", "executor/execute.go",
-		swap("errors.Is(err, store.ErrFenced) {\n\t\t\t\tcancel()\n\t\t\t\treturn", "errors.Is(err, store.ErrFenced) {\n\t\t\t\treturn"),
+	{mutant{"I16", "a worker goes on when it has lost its run", "executor/holding.go",
+		swap("\t\te.held.remove(one)\n\t\tone.cancel()\n", "\t\te.held.remove(one)\n"),
 		"./executor", "TestI16|TestCancel"}, "a provider that waits for its context while the store says ErrFenced to Renew: the context has to end"},
 	{mutant{"I16", "a provider saves without a fence", "executor/draft.go",
 		swap(`&sealedState{e.store.Fenced(work.Lease), e}`, `&sealedState{e.store, e}`),

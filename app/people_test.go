@@ -212,3 +212,21 @@ func (b *syncBuffer) wait(t *testing.T, mark string) string {
 	t.Fatalf("no %s in %s", mark, b.String())
 	return ""
 }
+
+// A line of the list is for all who look at it: an agent with long names made every line as wide as its own.
+func TestInbox_ALongNameDoesNotWidenTheList(t *testing.T) {
+	call := demo(t, t.TempDir())
+	long := strings.Repeat("k", 300)
+	if code, out, errOut := call("run", "inproc:content-review", `{"topic":"salt"}`, "--key", long); code != exitOK {
+		t.Fatal(code, out, errOut)
+	}
+	code, out, _ := call("inbox", "--list")
+	if code != exitOK || !strings.Contains(out, long[:50]) {
+		t.Fatal(code, out)
+	}
+	for line := range strings.Lines(out) {
+		if len(line) > 220 {
+			t.Errorf("a line has %d characters: %s", len(line), line)
+		}
+	}
+}

@@ -273,18 +273,38 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if event.Outcome != nil {
-			err = p.printOutcome(event.Outcome, nil)
-		} else {
-			err = p.print(event.Event, func(w io.Writer) {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", event.CreatedAt.Local().Format(time.TimeOnly), event.Type, event.Request)
-			})
-		}
-		if err != nil {
+		if err := p.printEvent(event); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printEvent says what has happened to a run. Steps are told when they happen, and have no time of their own; tokens are for programs: people get what was said
+// with the outcome.
+func (p *program) printEvent(event client.Event) error {
+	line := func(at time.Time, about string) func(io.Writer) {
+		return func(w io.Writer) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", at.Local().Format(time.TimeOnly), event.Type, oneLine(about))
+		}
+	}
+	switch {
+	case event.Outcome != nil:
+		return p.printOutcome(event.Outcome, nil)
+	case event.Step != nil:
+		row := struct {
+			Type string `json:"type"`
+			*api.Step
+		}{event.Type, event.Step}
+		return p.print(row, line(time.Now(), event.Step.State+" "+event.Step.Address))
+	case event.Token != nil:
+		row := struct {
+			Type string `json:"type"`
+			*api.Token
+		}{event.Type, event.Token}
+		return p.print(row, func(io.Writer) {})
+	}
+	return p.print(event.Event, line(event.CreatedAt, event.Request))
 }
 
 type cancelCommand struct {

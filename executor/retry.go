@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -37,6 +38,57 @@ func backOff(ctx context.Context, tries int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// turns are those in this process who want to change the same, by its name. Whoever has lost a race for it waits for the others, one after the other: if all of
+// them tried again at random times, each would lose to nearly all others.
+type turns struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	turn chan struct{} // holds one value while it is somebody's turn
+	in   int           // how many wait in it, or have their turn
+}
+
+// whileStale is the function of that name for what others here try to change, too.
+func (t *turns) whileStale(ctx context.Context, name string, try func() error) error {
+	if err := try(); !errors.Is(err, store.ErrStale) {
+		return err
+	}
+	l := t.join(name)
+	defer t.leave(name, l)
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	return whileStale(ctx, try)
+}
+
+func (t *turns) join(name string) *line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[name]
+	if l == nil {
+		if t.lines == nil {
+			t.lines = make(map[string]*line)
+		}
+		l = &line{turn: make(chan struct{}, 1)}
+		t.lines[name] = l
+	}
+	l.in++
+	return l
+}
+
+func (t *turns) leave(name string, l *line) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.in--; l.in == 0 {
+		delete(t.lines, name)
 	}
 }
 

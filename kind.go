@@ -169,7 +169,7 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 // this one: a no of an earlier form could be a yes in the present one.
 func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (answer A, err error) {
 	if record.Fits != "" && record.Fits == k.answer.Print {
-		err = savable.Read(record.Answer, &answer)
+		err = readKept(record.Answer, &answer)
 	} else if _, answer, err = k.fromJSON(record.Answer); err == nil {
 		err = k.checkAgain(record, question, answer)
 	}
@@ -213,7 +213,7 @@ func (k *Kind[Q, A]) Question(i *InterruptCtx) (Q, error) {
 }
 
 // Check returns the answer as JSON if it is an A, a *A, or something with the JSON of one, and fits the question. Anything
-// else is an *AnswerError; nil is no answer.
+// else is an *AnswerError; nil is no answer, nor is a value of which JSON would lose a part.
 func (k *Kind[Q, A]) Check(question json.RawMessage, answer any) (json.RawMessage, error) {
 	data, typed, err := k.decode(answer)
 	if err == nil {
@@ -227,9 +227,13 @@ func (k *Kind[Q, A]) Check(question json.RawMessage, answer any) (json.RawMessag
 
 func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	var zero A
-	switch v := answer.(type) {
-	case nil:
+	if answer == nil {
 		return nil, zero, errors.New("no answer given")
+	}
+	if err := keepable(reflect.TypeOf(answer)); err != nil {
+		return nil, zero, err
+	}
+	switch v := answer.(type) {
 	case A:
 		return k.fromTyped(v)
 	case *A:
@@ -290,7 +294,7 @@ func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
 			continue
 		}
 		var q Q
-		if err := savable.Read(question, &q); err != nil {
+		if err := readKept(question, &q); err != nil {
 			return fmt.Errorf("the question cannot be read: %w", err)
 		}
 		return v.ValidateFor(q)

@@ -222,6 +222,35 @@ func TestKind_AnAnswerThatJSONWouldChangeIsNone(t *testing.T) {
 	}
 }
 
+type (
+	// refusal keeps to itself what was decided, and token is written as stars.
+	refusal struct{ denied bool }
+	token   string
+)
+
+func (token) MarshalText() ([]byte, error) { return []byte("***"), nil }
+
+// A part of an answer that is not in its JSON did not reach the node, and nobody was told: a no that was kept there was none.
+func TestI13_AnAnswerOfWhichJSONWouldLoseAPartIsNone(t *testing.T) {
+	untyped := fermata.NewKind[string, any]("untyped-" + t.Name())
+	typed := fermata.NewKind[string, refusal]("typed-" + t.Name())
+	for _, test := range []struct {
+		kind   fermata.AnyKind
+		answer any
+		want   string
+	}{
+		{typed, refusal{denied: true}, "denied is not exported"},
+		{typed, &refusal{denied: true}, "denied is not exported"},
+		{untyped, refusal{denied: true}, "denied is not exported"},
+		{untyped, []token{"secret"}, "cannot read it"},
+	} {
+		_, err := test.kind.Check(json.RawMessage(`"?"`), test.answer)
+		if wrong, ok := errors.AsType[*fermata.AnswerError](err); !ok || !strings.Contains(wrong.Error(), test.want) {
+			t.Errorf("%T: %v", test.answer, err)
+		}
+	}
+}
+
 // Two questions that differ in such a byte were one: who had answered the first was not asked the second.
 func TestKind_AQuestionThatJSONWouldChangeIsNotAsked(t *testing.T) {
 	kind := fermata.NewKind[string, string]("asked-" + t.Name())

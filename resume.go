@@ -70,6 +70,8 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 //
 // Data that is not a T is not an answer. Then the code is no target, its question stays open under the same id, and
 // whoever answered gets an [AnswerError]; there is no way to take a no in the wrong type for a yes.
+//
+// An answer to what the code has asked here with [Kind.Ask] or [Approve] lets it go on with that, and with nothing else: it does not make it a target.
 func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool, data T) {
 	scope := visit.From(ctx)
 	if scope == nil {
@@ -80,7 +82,7 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 		return false, false, data // whatever else was answered here, this was not
 	}
 	if last == nil || last.Status != visit.Answered {
-		return scope.Host.Fresh(scope.At()), false, data
+		return scope.Host.Fresh(scope.At()) && (last != nil || !scope.AskedHere(string(SegmentApprove)+":", string(SegmentEffect)+":")), false, data
 	}
 	if last.Answer == nil {
 		return true, false, data

@@ -187,6 +187,7 @@ func begun(n store.NewRun, lease store.Lease) store.Run {
 }
 
 func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome, error) {
+	_ = e.keepOwn(ctx) // a decision may claim its run; who cannot renew cannot claim, either
 	l, err := e.look(ctx, request.Account, request.StateKey)
 	if err == nil {
 		err = e.lookBack(ctx, &l, request.Targets)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -121,14 +122,24 @@ func (d *dated) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &d.Note)
 }
 
-// price and level are written for people.
+// price, level and secret are written for people, and folded is read as something else.
 type (
-	price struct{ Cents int }
-	level int
+	price  struct{ Cents int }
+	level  int
+	secret string
+	folded string
 )
 
 func (p price) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(p.Cents, " cents")) }
+func (p price) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(p.Cents, " cents")), nil }
 func (l level) MarshalText() ([]byte, error) { return []byte(fmt.Sprint("level ", int(l))), nil }
+
+func (secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
+
+func (f *folded) UnmarshalText(text []byte) error {
+	*f = folded(strings.ToUpper(string(text)))
+	return nil
+}
 
 // sparse leaves out what it can, and is read as any other.
 type sparse struct{ A, B int }
@@ -154,6 +165,11 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 		{"interface with JSON of its own", func() error { return compileState[struct{ M []json.Marshaler }]() }, "use a concrete type"},
 		{"JSON that is only written", func() error { return compileState[struct{ P map[string]*price }]() }, "cannot read it"},
 		{"text that is only written", func() error { return compileState[level]() }, "cannot read it"},
+		{"stars that are written in its place", func() error { return compileState[struct{ S secret }]() }, "cannot read it"},
+		{"keys that are only written", func() error { return compileState[struct{ M map[level]string }]() }, "keys would not come back"},
+		{"keys with a text that is only written", func() error { return compileState[struct{ M map[price]string }]() }, "keys would not come back"},
+		{"keys that are read as others", func() error { return compileState[struct{ M map[folded]string }]() }, "keys would not come back"},
+		{"keys that JSON does not have", func() error { return compileState[struct{ M []map[float64]string }]() }, "keys would not come back"},
 		{"JSON of what it embeds", func() error { return compileState[stamped]() }, "Note"},
 		{"JSON of what it embeds, inside", func() error { return compileState[struct{ L []*stamped }]() }, "Note"},
 		{"inside", func() error { return compileState[struct{ M map[string]*inner }]() }, "hidden is not exported"},
@@ -210,6 +226,29 @@ func TestCompile_JSONOfOnesOwnIsAllowed(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// choice takes only what it knows, so that nothing can be tried with it.
+type choice string
+
+func (c *choice) UnmarshalText(text []byte) error {
+	if *c = choice(text); *c != "yes" && *c != "no" {
+		return errors.New("neither yes nor no")
+	}
+	return nil
+}
+
+func TestCompile_KeysThatComeBackAreAllowed(t *testing.T) {
+	type keys struct {
+		Numbers map[int8]string
+		Words   map[choice]string
+		Secrets map[secret]string // a text is written as it is
+		Times   map[time.Time]string
+		Hosts   map[netip.Addr]string
+	}
+	if err := compileState[keys](); err != nil {
+		t.Error(err)
 	}
 }
 

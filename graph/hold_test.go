@@ -54,6 +54,57 @@ func TestHoldBefore_ShowsTheStateAndTakesItBackEdited(t *testing.T) {
 	c.want(t, map[string]int{"first": 1, "danger": 1, "last": 1})
 }
 
+// The node took the word that lets it begin for a yes to its own question, which nobody had been asked.
+func TestI5_ToLetAHeldNodeBeginIsNoAnswerToWhatItAsks(t *testing.T) {
+	for _, inside := range []bool{false, true} {
+		var c counter
+		g := oneNode(func(ctx context.Context, s notes) (notes, error) {
+			if may, _, _ := fermata.GetResumeContext[vote](ctx); !may {
+				return s, fermata.Interrupt(ctx, "delete?")
+			}
+			c.add("deleted")
+			return s, nil
+		})
+		g.HoldBefore("node")
+		if inside {
+			inner := compile(t, g)
+			g = graph.New[notes]("around")
+			graph.Sub(g, "sub", inner, func(s notes) notes { return s }, func(_, in notes) notes { return in })
+			g.Edge(graph.Start, "sub")
+			g.Edge("sub", graph.End)
+		}
+		h := newHarness(t, g)
+		_, err := h.start(notes{})
+		_, err = h.resume(graph.Answer(h.waits(err)[0].ID, nil))
+		asked := h.waits(err)
+		c.want(t, map[string]int{"deleted": 0})
+		if _, err := h.resume(graph.Answer(asked[0].ID, vote{Approve: true})); err != nil {
+			t.Error(err)
+		}
+		c.want(t, map[string]int{"deleted": 1})
+	}
+}
+
+// Who had let it begin was told that the answer was not used, and from then on that nobody asks that any more.
+func TestHold_OfANodeThatAsksIsAnswered(t *testing.T) {
+	var c counter
+	g := oneNode(ask(&c, "node", fieldA))
+	g.HoldBefore("node")
+	h := newHarness(t, g)
+	_, err := h.start(notes{})
+	hold := h.waits(err)[0].ID
+	_, err = h.resume(graph.Answer(hold, nil))
+	open := h.waits(err)
+	if waiting, _ := errors.AsType[*fermata.InterruptError](err); len(waiting.BadAnswers) > 0 {
+		t.Errorf("got %v", err)
+	}
+	_, err = h.resume(graph.Answer(hold, nil))
+	wantErr(t, err, graph.ErrAlreadyAnswered)
+	if _, err := h.answer(open, "node?", "yes"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHold_GoesOnWithoutAnEdit(t *testing.T) {
 	var c counter
 	g := heldGraph(&c)

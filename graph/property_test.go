@@ -52,6 +52,7 @@ const (
 	runNode    nodeKind = "run" // a graph that the node runs by itself
 	eachFlow   nodeKind = "each flow"
 	lowLevel   nodeKind = "interrupts" // of the level below Ask
+	askAndLow  nodeKind = "ask and interrupt"
 )
 
 type graphSpec struct {
@@ -72,7 +73,7 @@ type nodeSpec struct {
 func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 	n := rapid.IntRange(2, 7-depth*2).Draw(t, label+" size")
 	spec := &graphSpec{nodes: make([]nodeSpec, n), rounds: rapid.IntRange(1, 2).Draw(t, label+" rounds")}
-	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode, lowLevel}
+	kinds := []nodeKind{plainNode, askNode, askBoth, askTwice, doNode, eachNode, effectNode, lowLevel, askAndLow}
 	if depth < 2 {
 		kinds = append(kinds, subNode, subNode, runNode, eachFlow)
 	}
@@ -323,6 +324,8 @@ func (w *world) work(kind nodeKind, name string) func(ctx context.Context, seen 
 		return w.each
 	case lowLevel:
 		return w.interrupts
+	case askAndLow:
+		return w.asksAndInterrupts
 	case effectNode:
 		return w.effect
 	}
@@ -375,6 +378,18 @@ func (w *world) interrupt(ctx context.Context, asked string) (string, error) {
 		return "", fmt.Errorf("%s has an answer and was not asked", asked)
 	}
 	return "", fermata.StatefulInterrupt(ctx, asked, asked)
+}
+
+// asksAndInterrupts asks in both ways, one after the other.
+func (w *world) asksAndInterrupts(ctx context.Context, seen string) (string, error) {
+	answer, err := w.ask(ctx, seen)
+	if err != nil || w.inline {
+		return answer + answer, err
+	}
+	if may, _, second := fermata.GetResumeContext[string](ctx); may {
+		return answer + second, nil
+	}
+	return "", fermata.Interrupt(ctx, seen)
 }
 
 func (w *world) effect(ctx context.Context, seen string) (string, error) {
@@ -448,6 +463,9 @@ func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *store
 		var answers []graph.Option
 		switch info, waits := fermata.ExtractInterruptInfo(err); {
 		case waits:
+			if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+				t.Fatalf("an answer was not used: %v", bad)
+			}
 			portion := rapid.SliceOfNDistinct(rapid.IntRange(0, len(info.Interrupts)-1), 1, -1, rapid.ID[int]).Draw(t, "portion")
 			for _, i := range portion {
 				answers = append(answers, graph.Answer(info.Interrupts[i].ID, w.decide(info.Interrupts[i])))

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,6 +60,38 @@ func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	}
 	if _, err := h.answer(open, "node?", "yes"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A node that ends its goroutine, as a failed assertion of a test does, left a run that was marked as being run for ever.
+func TestI17_ANodeThatEndsItsGoroutineLeavesARunThatCanBeResumed(t *testing.T) {
+	for _, inside := range []bool{false, true} {
+		var c counter
+		g := oneNode(func(_ context.Context, s notes) (notes, error) {
+			if c.add("node"); c.of("node") == 1 {
+				runtime.Goexit()
+			}
+			s.A = "done"
+			return s, nil
+		})
+		if inside {
+			inner := compile(t, g)
+			g = graph.New[notes]("around")
+			graph.Sub(g, "sub", inner, func(s notes) notes { return s }, func(_, in notes) notes { return in })
+			g.Edge(graph.Start, "sub")
+			g.Edge("sub", graph.End)
+		}
+		h := newHarness(t, g)
+		var over sync.WaitGroup
+		over.Go(func() { _, _ = h.start(notes{}) })
+		over.Wait()
+		saved, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
+		if err != nil || saved.Status != graph.StatusFailed || !strings.Contains(saved.Error, "Goexit") {
+			t.Errorf("got %+v, %v", saved, err)
+		}
+		if s, err := h.resume(); err != nil || s.A != "done" {
+			t.Errorf("got %+v, %v", s, err)
+		}
 	}
 }
 

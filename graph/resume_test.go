@@ -146,6 +146,22 @@ func TestI13_JSONNullIsAnAnswerWithoutData(t *testing.T) {
 	}
 }
 
+// What is not exported is not in the JSON of an answer, and a denial without it denies nothing.
+func TestI13_AnAnswerOfWhichAPartWouldBeLostIsRefused(t *testing.T) {
+	type denial struct{ denied bool }
+	var c counter
+	h := newHarness(t, oneNode(peersWrapper(&c)))
+	_, err := h.start(notes{})
+	open := h.waits(err)
+	_, err = h.resume(graph.Answer(open[0].ID, denial{denied: true}))
+	if bad, ok := errors.AsType[*fermata.AnswerError](err); !ok || !strings.Contains(bad.Error(), "denied is not exported") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := h.resume(); h.waits(err)[0].ID != open[0].ID {
+		t.Error("the question is another")
+	}
+}
+
 func TestI13_ADenialOfTheWrongTypeIsNotAYesEvenAtTheLowerLevel(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(peersWrapper(&c)))

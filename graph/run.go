@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/visit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -187,6 +188,18 @@ func (fl *compiled) open(ctx context.Context, run string, list []Option) (*sessi
 
 // execute takes the outermost frame as far as it gets, and writes down how that ended.
 func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (statePtr, error) {
+	ended := false
+	defer func() {
+		if !ended && s.version > 0 { // nobody is left to return to, and nobody runs it any more
+			_ = s.fail(ctx, safely.ErrExited)
+		}
+	}()
+	state, err := fl.goOn(ctx, s, input)
+	ended = true
+	return state, err
+}
+
+func (fl *compiled) goOn(ctx context.Context, s *session, input statePtr) (statePtr, error) {
 	f, err := fl.frameAt(s, "", fl.address, input)
 	if err != nil && s.loaded == nil {
 		return nil, err // nothing has begun, and nothing is saved

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -127,7 +128,7 @@ func (s *session) survey() {
 			a := s.places.At(place)
 			if r.Status == visit.Open {
 				a.open = append(a.open, r)
-			} else {
+			} else if r.Kind != KindHold || !visit.Below(place, r.Visit) { // to the node itself a hold says nothing
 				a.fresh = true
 			}
 		}
@@ -446,6 +447,9 @@ func plainAnswer(r *visit.Record, answer any) (json.RawMessage, error) {
 		return nil, nil
 	}
 	data, err := savable.Encode(answer)
+	if lost := savable.Mistakes(reflect.TypeOf(answer), "it"); err == nil && len(lost) > 0 {
+		err = errors.New(lost[0])
+	}
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}
 	}

@@ -41,7 +41,7 @@ func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure erro
 	v.Init(&f.names, &f.flow.segments[t.node], t.visit, t.attempt)
 	if t.loaded {
 		saved := f.sess.loaded.at(t.place)
-		v.Restore(t.place, saved.records, saved.journal)
+		v.Restore(t.place, asked(saved.records), saved.journal)
 	}
 	inner, scope := v.Enter(ctx)
 	f.sess.tell(v, StepStarted)
@@ -72,6 +72,15 @@ func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure erro
 		return f.save(ctx)
 	}
 	return nil
+}
+
+// asked are the interrupts that a node raised itself: that it was held is not its business.
+func asked(records []*visit.Record) []*visit.Record {
+	held := func(r *visit.Record) bool { return r.Kind == KindHold }
+	if !slices.ContainsFunc(records, held) {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), held)
 }
 
 // call gives the node a state of its own, the time it may take, and a net below it.

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -63,6 +64,18 @@ func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 				return s, errors.Join(fermata.Interrupt(ctx, "pay?"), errB)
 			}
 		},
+		"a question that the node asks first was answered": func(paid *int) fn {
+			return func(ctx context.Context, s notes) (notes, error) {
+				if _, err := question.Ask(ctx, "colour?"); err != nil {
+					return s, err
+				}
+				if target, _, _ := fermata.GetResumeContext[any](ctx); target {
+					*paid++
+					return s, nil
+				}
+				return s, fermata.Interrupt(ctx, "pay?")
+			}
+		},
 		"its answer was refused a moment ago": func(paid *int) fn {
 			return func(ctx context.Context, s notes) (notes, error) {
 				if target, _, _ := fermata.GetResumeContext[int](ctx); target {
@@ -86,6 +99,44 @@ func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 				t.Error("it went on without an answer")
 			}
 		})
+	}
+}
+
+func TestI5_GetResumeContextDoesNotGoOnBecauseAnActionWasApproved(t *testing.T) {
+	paid := 0
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+		if _, err := fermata.Approve(ctx, fermata.Action[string]{Name: "look", Args: "a"}); err != nil {
+			return s, err
+		}
+		if target, _, _ := fermata.GetResumeContext[any](ctx); target {
+			paid++
+			return s, nil
+		}
+		return s, fermata.Interrupt(ctx, "pay?")
+	}))
+	_, err := h.start(notes{})
+	_, err = h.resume(graph.Answer(h.waits(err)[0].ID, fermata.Decision{Verb: fermata.VerbApprove}))
+	open := h.waits(err)
+	if paid > 0 {
+		t.Error("it went on without an answer")
+	}
+	if _, err := h.answer(open, "pay?", "yes"); err != nil || paid != 1 {
+		t.Errorf("paid %d times, %v", paid, err)
+	}
+}
+
+// A place above one that was answered is a target, as the seed has it.
+func TestGetResumeContext_AComponentAroundTheAnsweredOneIsATarget(t *testing.T) {
+	var targets []bool
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
+		target, _, _ := fermata.GetResumeContext[any](ctx)
+		targets = append(targets, target)
+		_, err := question.Ask(fermata.AppendAddressSegment(ctx, "part", "a"), "colour?")
+		return s, err
+	}))
+	_, err := h.start(notes{})
+	if _, err = h.answer(h.waits(err), "colour?", "red"); err != nil || !slices.Equal(targets, []bool{false, true}) {
+		t.Errorf("got %v, %v", targets, err)
 	}
 }
 

@@ -67,9 +67,12 @@ func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err erro
 		b.signature.WriteString(delta.Signature)
 		text = delta.Text
 	case "message_delta":
-		a.reason = event.Delta.StopReason
+		a.reason = cmp.Or(event.Delta.StopReason, a.reason) // another may follow, which only counts
 		a.count(event.Usage)
 	case "message_stop":
+		if a.reason == "" { // gateways send the end also after their own connection broke
+			return "", errBrokenOff
+		}
 		a.done = true
 	}
 	return text, nil

@@ -80,6 +80,20 @@ func TestStream_CallCutOffByTheLimit_KeepsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// A gateway may count once more after the end. Without its reason the last call would not be known to be cut off.
+func TestStream_TheReasonToStopIsKept(t *testing.T) {
+	count := event{"message_delta", `{"type":"message_delta","delta":{"stop_reason":null,"stop_sequence":null},"usage":{"output_tokens":16}}`}
+	end := stop("max_tokens")
+	s := serve(t, stream(join([]event{start()}, callBlock(0, "toolu_a", "delete", `{}`), []event{end[0], count, end[1]})...))
+	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Clean up")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Finish != agent.FinishLength || response.Usage.OutputTokens != 16 {
+		t.Errorf("finish is %q, usage %+v", response.Finish, response.Usage)
+	}
+}
+
 func TestStream_UnknownEventsAndBlocks_AreLeftOut(t *testing.T) {
 	s := serve(t, stream(join([]event{
 		start(),
@@ -119,6 +133,8 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 		"response ended":                    ended(half),
 		"response ended before the end":     ended(unstopped),
 		"empty":                             ended(""),
+		// A gateway whose own connection broke may still end its stream properly.
+		"done without a reason to stop": ended(half + frame(stop("end_turn")[1:]...)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, response, err := modeltest.Collect(serve(t, broken).model().Stream(t.Context(), modeltest.Ask("6 × 7?")))

@@ -37,7 +37,8 @@
 // # Errors
 //
 // What the service refuses, and every failure of the connection, is an [agent.ModelError] with the service's words. It is
-// temporary for the statuses 408, 409, 429 and 5xx, and for connections that fail or break off. Before that, the request
+// temporary for the statuses 408, 409, 429 and 5xx, and for connections that fail or break off. It makes no difference whether a
+// service says so at once or in an answer that had begun, as gateways do. Before that, the request
 // has been repeated as often as [Config.MaxRetries] allows; a stream is repeated only before its first byte. Redirects are
 // not followed.
 package openai

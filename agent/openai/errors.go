@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/fermata-go/fermata/agent"
@@ -17,6 +18,7 @@ import (
 
 var (
 	errNoChoice  = errors.New("the answer has no choices")
+	errFailed    = errors.New("the model stopped with an error, of which nothing is said")
 	errBrokenOff = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 )
 
@@ -29,6 +31,9 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	failure, ok := modelhttp.Refused(answered, "X-Request-Id", func(body []byte) string { return decode(body).text() })
 	if event, told := errors.AsType[*ssestream.StreamError](err); !ok && told {
 		failure, ok = decode(event.Event.Data).failure(), true
+	}
+	if inside, told := errors.AsType[*toldError](err); !ok && told {
+		failure, ok = inside.failure(), true
 	}
 	if !ok {
 		failure = modelhttp.Unfinished(answered, err, errNoChoice)
@@ -84,7 +89,21 @@ func (w words) status() int {
 	return 0
 }
 
-// failure is one inside of a stream. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
+// toldError is an error that came with a status which says that all is well: gateways have begun to answer when their provider fails.
+type toldError struct{ words }
+
+func (e *toldError) Error() string { return e.text() }
+
+// errorIn reads the error that stands in an answer where the API has none; nil if there is none.
+func errorIn(extra map[string]respjson.Field) error {
+	field, ok := extra["error"]
+	if !ok || field.Raw() == respjson.Null {
+		return nil
+	}
+	return &toldError{decode([]byte(`{"error":` + field.Raw() + `}`))}
+}
+
+// failure is one inside of an answer. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
 func (w words) failure() modelhttp.Failure {
 	status := w.status()
 	temporary := modelhttp.Temporary(status) || status == 0 && !strings.HasPrefix(w.Type, "invalid_request")

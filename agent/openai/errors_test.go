@@ -79,6 +79,44 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 	})
 }
 
+// A gateway that has begun to answer says with a status of 200 that its provider failed. What came until then was taken for the answer, with half a call in it.
+func TestError_InAnAnswerThatBeganWell(t *testing.T) {
+	const half = `"role":"assistant","content":"I delete","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"delete","arguments":"{}"}}]`
+	stopped := func(said string) reply {
+		return func(w http.ResponseWriter, r *http.Request, asked wireRequest) {
+			if asked.Stream {
+				last := strings.Replace(chunk(`{}`, "error"), `"logprobs":null`, `"logprobs":null`+said, 1)
+				stream(chunk(`{`+half+`}`, ""), last)(w, r, asked)
+				return
+			}
+			send(200, nil, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{`+half+`},"finish_reason":"error"`+said+`}]}`)(w, r, asked)
+		}
+	}
+	for _, test := range []struct {
+		name      string
+		reply     reply
+		status    int
+		temporary bool
+		says      string
+	}{
+		{"the provider's", stopped(`,"error":{"code":502,"message":"Provider disconnected"}`), 502, true, "Provider disconnected"},
+		{"of the request", stopped(`,"error":{"code":400,"message":"too long"}`), 400, false, "too long"},
+		{"in one word", stopped(`,"error":"crashed"`), 0, true, "crashed"},
+		{"null", stopped(`,"error":null`), 0, true, "stopped with an error"},
+		{"without words", stopped(``), 0, true, "stopped with an error"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			modeltest.Both(t, func(t *testing.T, streaming bool) {
+				wantFailure(t, modeltest.Hello(t.Context(), serve(t, test.reply).model(), streaming), test.status, test.temporary, test.says)
+			})
+		})
+	}
+	t.Run("in the place of the answer", func(t *testing.T) {
+		limited := send(200, nil, `{"error":{"code":429,"message":"Slow down.","metadata":{"provider_name":"x"}},"user_id":"u"}`)
+		wantFailure(t, modeltest.Hello(t.Context(), serve(t, limited).model(), false), 429, true, "Slow down.")
+	})
+}
+
 func TestError_NobodyThere_IsTemporary(t *testing.T) {
 	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		s := serve(t)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -10,10 +11,16 @@ import (
 
 // read turns a whole answer into a response.
 func read(completion *sdk.ChatCompletion) (*agent.Response, error) {
-	if completion == nil || len(completion.Choices) == 0 {
+	if completion == nil {
 		return nil, errNoChoice
 	}
+	if len(completion.Choices) == 0 {
+		return nil, cmp.Or(errorIn(completion.JSON.ExtraFields), errNoChoice)
+	}
 	choice := completion.Choices[0]
+	if choice.FinishReason == reasonError {
+		return nil, cmp.Or(errorIn(choice.JSON.ExtraFields), errFailed)
+	}
 	var calls []agent.ToolCall
 	for _, call := range choice.Message.ToolCalls {
 		calls = append(calls, agent.ToolCall{ID: call.ID, Name: call.Function.Name, Args: call.Function.Arguments})
@@ -25,6 +32,9 @@ func read(completion *sdk.ChatCompletion) (*agent.Response, error) {
 		Finish:  finish(choice.FinishReason, choice.Message.Refusal != "", len(calls)),
 	}, nil
 }
+
+// reasonError is some gateways' reason to stop when the model's own service failed. What it said until then is no answer, and a call in it may be half of one.
+const reasonError = "error"
 
 func usage(u sdk.CompletionUsage) agent.Usage {
 	return agent.Usage{
@@ -55,6 +65,7 @@ type assembly struct {
 	calls   []*partialCall
 	at      map[int64]int // where in calls an index of the stream is
 	reason  string
+	failed  error // that it stopped with
 	usage   agent.Usage
 }
 
@@ -83,6 +94,9 @@ func (a *assembly) add(chunk sdk.ChatCompletionChunk) string {
 		}
 		if choice.FinishReason != "" {
 			a.reason = choice.FinishReason
+		}
+		if choice.FinishReason == reasonError {
+			a.failed = cmp.Or(errorIn(choice.JSON.ExtraFields), errFailed)
 		}
 	}
 	a.text.WriteString(text)
@@ -117,6 +131,9 @@ func (a *assembly) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 // response is the answer, if the stream held a whole one. The model's reason to stop is what makes it whole: gateways send
 // the end of the stream also after their own connection broke, and some servers never send it.
 func (a *assembly) response() (*agent.Response, error) {
+	if a.failed != nil {
+		return nil, a.failed
+	}
 	if a.reason == "" {
 		return nil, errBrokenOff
 	}

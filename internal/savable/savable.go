@@ -52,7 +52,12 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
 		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+	case reflect.Map:
+		if !keepsKeys(t.Key()) {
+			return []string{fmt.Sprintf("%s holds a %s, whose keys would not come back: use texts or integers, or a type with a MarshalText and an UnmarshalText that reads it", where, t)}
+		}
+		return mistakes(t.Elem(), where, path)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return mistakes(t.Elem(), where, path)
 	case reflect.Struct:
 		var found []string
@@ -123,19 +128,6 @@ func borrowedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
 		return nil, ""
 	}
 	return embedded, lost
-}
-
-// readsOwnJSON reports whether a type that says what its JSON is can be read back from it. One that reads in its own way can; of any other its zero value tells.
-func readsOwnJSON(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	value := reflect.New(t)
-	if value.Type().Implements(unmarshalerType) || value.Type().Implements(textUnmarshalType) {
-		return true
-	}
-	zero := zeroJSON(t)
-	return zero == nil || json.Unmarshal(zero, value.Interface()) == nil
 }
 
 // zeroJSON is the JSON of a type's zero value; nil if it has none.

@@ -337,6 +337,22 @@ func (s *Scope) AskedBelow(segment string) bool {
 	return false
 }
 
+// AskedHere reports whether a question of a kind was asked in this visit by the code at this very place, itself or below one of these beginnings of segments.
+func (s *Scope) AskedHere(segments ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil {
+		return false
+	}
+	for _, r := range s.mem.records.All() {
+		below := func(segment string) bool { return strings.HasPrefix(r.Rel, Join(s.Rel, segment)) }
+		if r.Kind != "" && (r.Rel == s.Rel || slices.ContainsFunc(segments, below)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Waits reports whether err is nothing but the wish to wait.
 func Waits(err error) bool {
 	switch e := err.(type) {

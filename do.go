@@ -2,6 +2,7 @@ package fermata
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -97,6 +98,14 @@ func keepingOf(t reflect.Type) keeping {
 
 // keepable returns an error for a type of which a part would be lost when a result is remembered.
 func keepable(t reflect.Type) error { return keepingOf(t).err }
+
+// readKept is [savable.Read], which costs more, where it makes a difference.
+func readKept[T any](data []byte, v *T) error {
+	if keepingOf(reflect.TypeFor[T]()).untyped {
+		return savable.Read(data, v)
+	}
+	return json.Unmarshal(data, v)
+}
 
 // asKept is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
 func asKept[T any](result T, data []byte) (T, error) {

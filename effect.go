@@ -295,7 +295,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	var args T
-	if err := savable.Read(e.approved.raw, &args); err != nil {
+	if err := readKept(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -48,7 +47,7 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 			return v, err
 		}
 	}
-	if err := savable.Read(data, &v); err != nil {
+	if err := readKept(data, &v); err != nil {
 		return v, fmt.Errorf("fermata: the info of %s is not a %T: %w", i.Address, v, err)
 	}
 	return v, nil

@@ -169,7 +169,7 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 // this one: a no of an earlier form could be a yes in the present one.
 func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (answer A, err error) {
 	if record.Fits != "" && record.Fits == k.answer.Print {
-		err = savable.Read(record.Answer, &answer)
+		err = readKept(record.Answer, &answer)
 	} else if _, answer, err = k.fromJSON(record.Answer); err == nil {
 		err = k.checkAgain(record, question, answer)
 	}
@@ -294,7 +294,7 @@ func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
 			continue
 		}
 		var q Q
-		if err := savable.Read(question, &q); err != nil {
+		if err := readKept(question, &q); err != nil {
 			return fmt.Errorf("the question cannot be read: %w", err)
 		}
 		return v.ValidateFor(q)

@@ -44,22 +44,22 @@ func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 		}
 		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE\tASKS")
 		for _, r := range page.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.Kind), r.State, ago(r.CreatedAt), cut(readable([]byte(tui.Summary(r)))))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cut(r.StateKey), cut(r.Kind), r.State, ago(r.CreatedAt), cut(readable([]byte(tui.Summary(r)))))
 		}
 		printMore(w, page.Next)
 		printNext(w)
 	})
 }
 
-// widestAsk is how much of a question a line of the list has: enough to tell it from others. fermata show has all of it.
-const widestAsk = 60
+// widestCell is how much of what others wrote a line of the list has: enough to tell it from others. fermata show has all of it.
+const widestCell = 60
 
 func cut(text string) string {
 	line := []rune(oneLine(text))
-	if len(line) <= widestAsk {
+	if len(line) <= widestCell {
 		return string(line)
 	}
-	return string(line[:widestAsk-1]) + "…"
+	return string(line[:widestCell-1]) + "…"
 }
 
 // decideFlags are what all decisions take.

@@ -105,8 +105,9 @@ Examples:
   fermata policy lint policy.yaml
   fermata policy lint policy.yaml --groups groups.yaml --routes routes.yaml`,
 
-	"policy explain": `With two files: an input is {"tool": …, "args": …, "account": …, "at": …}, as in docs/policy.md; without "at" it is asked now. With --tool the
-server says what its own rules would say. Nothing is done in either case.
+	"policy explain": `With two files: an input is {"tool": …, "args": …, "account": …, "at": …}, as in docs/policy.md; without "at" it is asked now, and
+"effects", "cost", "risk" and "revision" that are left out are not known, unless the file of rules tells them of the tool. With --tool the server says
+what its own rules would say. Nothing is done in either case.
 
 Examples:
 

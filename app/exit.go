@@ -96,6 +96,7 @@ var failures = []struct {
 	{errPending, "pending", exitUnderWay},
 	{client.ErrPending, "pending", exitUnderWay},
 	{errFile, "invalid_file", exitUsage},
+	{client.ErrNoName, "usage", exitUsage},
 	{errFound, "found", exitFound},
 	{errRunFailed, "run_failed", exitRunFailed},
 	{context.Canceled, "stopped", exitStopped},

@@ -109,6 +109,16 @@ func TestExit_EveryProblemOfAServerHasACode(t *testing.T) {
 	}
 }
 
+// A name that no call can be about is a mistake on the command line, as a script with an empty variable makes it.
+func TestExit_ANameThatNothingHasIsWrong(t *testing.T) {
+	t.Setenv("FERMATA_TOKEN", "fermata_key")
+	for _, name := range []string{"", ".", ".."} {
+		if exit, _, errOut := call(t, "cancel", name, "--url", "http://127.0.0.1:1"); exit != exitUsage || !strings.Contains(errOut, "fermata help cancel") {
+			t.Errorf("fermata cancel %q ends with %d: %s", name, exit, errOut)
+		}
+	}
+}
+
 // No limit of the server is out of the operator's reach.
 func TestConfig_KnowsTheLimitsOfTheServer(t *testing.T) {
 	given := config.Default().Limits

@@ -14,7 +14,7 @@ type inboxScreen struct {
 
 // Run shows the inbox, or lists what people are asked.
 func (c *inboxScreen) Run(ctx context.Context, p *program) error {
-	if c.List || p.json || c.All || !tui.IsTerminal(p.out) {
+	if c.List || p.json || c.All || !tui.IsScreen(p.out) {
 		return c.inboxCommand.Run(ctx, p)
 	}
 	to, err := c.client()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -211,4 +212,38 @@ func (b *syncBuffer) wait(t *testing.T, mark string) string {
 	}
 	t.Fatalf("no %s in %s", mark, b.String())
 	return ""
+}
+
+// A line of the list is for all who look at it: an agent with long names made every line as wide as its own.
+func TestInbox_ALongNameDoesNotWidenTheList(t *testing.T) {
+	call := demo(t, t.TempDir())
+	long := strings.Repeat("k", 300)
+	if code, out, errOut := call("run", "inproc:content-review", `{"topic":"salt"}`, "--key", long); code != exitOK {
+		t.Fatal(code, out, errOut)
+	}
+	code, out, _ := call("inbox", "--list")
+	if code != exitOK || !strings.Contains(out, long[:50]) {
+		t.Fatal(code, out)
+	}
+	for line := range strings.Lines(out) {
+		if len(line) > 220 {
+			t.Errorf("a line has %d characters: %s", len(line), line)
+		}
+	}
+}
+
+// What the server says has UTC behind it, and stands beside what the terminal's own clock says: without its zone, one of both is taken for the other.
+func TestShow_TimesSayTheirZone(t *testing.T) {
+	zone, _ := time.Now().Zone()
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["drop-users"].ID
+	code, out, errOut := call("show", id)
+	if code != exitOK {
+		t.Fatal(code, errOut)
+	}
+	for _, row := range []string{"since", "until", "history"} {
+		if !regexp.MustCompile(`(?m)^` + row + ` +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ` + regexp.QuoteMeta(zone)).MatchString(out) {
+			t.Errorf("%s does not say in which zone:\n%s", row, out)
+		}
+	}
 }

@@ -258,11 +258,26 @@ func (c *policyExplain) offline() (policy.Decision, error) {
 		return policy.Decision{}, err
 	}
 	in := policy.Input{At: time.Now().UTC().Truncate(time.Second)} // unless the file says another time
-	if err := strictjson.Decode(bytes.TrimSpace(text), &in); err != nil {
+	text = bytes.TrimSpace(text)
+	if err := strictjson.Decode(text, &in); err != nil {
 		return policy.Decision{}, wrongFile(c.Input, err)
+	}
+	if in.Untold == nil {
+		in.Untold = leftOut(text)
 	}
 	decision, err := set.Decide(in)
 	return decision, wrongFile(c.Input, err)
+}
+
+// leftOut are the fields that an action does not tell of itself, and the file does not either: as on a server, they are not taken for none.
+func leftOut(input []byte) (fields []string) {
+	members, err := strictjson.Members(input)
+	for _, field := range policy.Untellable {
+		if _, told := members[field]; err == nil && !told {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 // withRecorded hands on the inputs of a file, one to a line, as they are read; none if there is no file.

@@ -48,6 +48,8 @@ func mailFiles(t *testing.T) {
 	t.Helper()
 	files(t, map[string]string{
 		"policy.yaml": mailRules, "open.yaml": openMailRules, "broken.yaml": brokenRules,
+		"reads.yaml":   "default: deny\nrules:\n- {id: reads, when: req.effects.size() == 0, then: allow}\n",
+		"reading.json": `{"tool":"mail","effects":[]}`,
 		"input.json":   "{\n  \"tool\": \"mail\",\n  \"args\": {\"to\": \"ann@example.org\"}\n}\n",
 		"inputs.jsonl": mailInput + "\n\n" + strings.Replace(mailInput, "ann@example.org", "ann@elsewhere.net", 1) + "\n",
 		"bad.jsonl":    mailInput + "\n{\"tool\":\"mail\",\"Tool\":\"mail\"}\n",
@@ -84,6 +86,8 @@ func TestPolicy_SaysWhatItFinds(t *testing.T) {
 		{"policy lint policy.yaml --routes groups.yaml", exitUsage, "groups.yaml"},
 
 		{"policy explain policy.yaml input.json", exitOK, "needs 1 of group:editors"},
+		{"policy explain reads.yaml reading.json", exitOK, "allow"},
+		{"policy explain reads.yaml input.json", exitOK, "deny"}, // what is left out is not known, and not none: so it is on a server
 		{"policy explain policy.yaml", exitUsage, "--tool"},
 		{"policy explain policy.yaml input.json --requester ann", exitUsage, "either"},
 		{"policy explain policy.yaml bad.jsonl", exitUsage, "bad.jsonl"},

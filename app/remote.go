@@ -211,12 +211,12 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 
 func describe(w io.Writer, r api.Request) {
 	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\nasked at\t%s\nkind\t%s\nstate\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.GraphID), oneLine(r.Address), oneLine(r.Kind), r.State)
-	fmt.Fprintf(w, "since\t%s (%s)\n", r.CreatedAt.Local().Format(time.DateTime), ago(r.CreatedAt))
+	fmt.Fprintf(w, "since\t%s (%s)\n", clock(r.CreatedAt), ago(r.CreatedAt))
 	if r.Deadline != nil {
-		fmt.Fprintf(w, "until\t%s\n", r.Deadline.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "until\t%s\n", clock(*r.Deadline))
 	}
 	if d := r.Decision; d != nil {
-		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), d.At.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), clock(d.At))
 	}
 	if r.Shown != "" && r.State == "pending" {
 		fmt.Fprintf(w, "shown\t%s\n", r.Shown)
@@ -273,18 +273,38 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		if event.Outcome != nil {
-			err = p.printOutcome(event.Outcome, nil)
-		} else {
-			err = p.print(event.Event, func(w io.Writer) {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", event.CreatedAt.Local().Format(time.TimeOnly), event.Type, event.Request)
-			})
-		}
-		if err != nil {
+		if err := p.printEvent(event); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printEvent says what has happened to a run. Steps are told when they happen, and have no time of their own; tokens are for programs: people get what was said
+// with the outcome.
+func (p *program) printEvent(event client.Event) error {
+	line := func(at time.Time, about string) func(io.Writer) {
+		return func(w io.Writer) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", at.Local().Format(time.TimeOnly), event.Type, oneLine(about))
+		}
+	}
+	switch {
+	case event.Outcome != nil:
+		return p.printOutcome(event.Outcome, nil)
+	case event.Step != nil:
+		row := struct {
+			Type string `json:"type"`
+			*api.Step
+		}{event.Type, event.Step}
+		return p.print(row, line(time.Now(), event.Step.State+" "+event.Step.Address))
+	case event.Token != nil:
+		row := struct {
+			Type string `json:"type"`
+			*api.Token
+		}{event.Type, event.Token}
+		return p.print(row, func(io.Writer) {})
+	}
+	return p.print(event.Event, line(event.CreatedAt, event.Request))
 }
 
 type cancelCommand struct {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
@@ -78,10 +79,16 @@ func (c *keyRotate) resealAll(ctx context.Context, p *program, o *opened) (all e
 		if err := wait(ctx, pause); err != nil {
 			return all, err
 		}
+		progress, watched := "round %d: %d values seen, %d sealed anew", tui.IsScreen(p.err)
 		sum, err := o.Reseal(ctx, func(r executor.Resealed) {
-			fmt.Fprintf(p.err, "\rround %d: %d values seen, %d sealed anew", round, r.Seen, r.Changed)
+			if watched {
+				fmt.Fprintf(p.err, "\r"+progress, round, r.Seen, r.Changed)
+			}
 		})
-		fmt.Fprintln(p.err)
+		if watched {
+			fmt.Fprint(p.err, "\r")
+		}
+		fmt.Fprintf(p.err, progress+"\n", round, sum.Seen, sum.Changed)
 		if err != nil {
 			return all, err
 		}

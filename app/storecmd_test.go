@@ -105,8 +105,12 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code != exitOK || !strings.Contains(out, "changed") {
+	code, out, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url)
+	if code != exitOK || !strings.Contains(out, "changed") {
 		t.Fatalf("%d %s %s", code, out, errOut)
+	}
+	if !strings.HasPrefix(errOut, "round 1: ") || strings.Contains(errOut, "\r") { // the log of a job got one line with all of the progress
+		t.Errorf("where nobody watches it says %q", errOut)
 	}
 	after, err := os.ReadFile(file)
 	if err != nil || bytes.Contains(after, bytes.TrimSpace(before)) || len(after) != len(before) {

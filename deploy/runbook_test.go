@@ -23,8 +23,13 @@ func TestRunbook(t *testing.T) {
 	request := approval(t, c, "stuck", "")
 	approval(t, c, "never", "")
 
+	stuck, err := c.Run(t.Context(), "stuck")
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	s := h.shell()
-	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "RUN=stuck", "REQUEST="+request, "OTHER_RUN=never", "PARKED_RUN=parked")
+	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "RUN=stuck", "RUN_ID="+stuck.RunID, "REQUEST="+request, "OTHER_RUN=never", "PARKED_RUN=parked")
 	says := func(block string, words ...string) {
 		t.Helper()
 		out := s.types(t, p, block)
@@ -35,7 +40,7 @@ func TestRunbook(t *testing.T) {
 		}
 	}
 	says("runbook-key")
-	says("runbook-look", `"ok"`, "stuck", "parked", request)
+	says("runbook-look", `"ok"`, "stuck", "parked", "\nstuck\n", request)
 	says("runbook-inbox", request, "stuck", "refund", "approve")
 	says("runbook-decide", "completed")
 	says("runbook-cancel")

@@ -111,6 +111,16 @@ Fri 2026-11-20 13:00 UTC  +93h      expire  stale
 	}
 }
 
+// The cap is what it says, on any clock.
+func TestSimulate_BusinessClockDoesNotGoBeyondTheCap(t *testing.T) {
+	route := sun()
+	route.Clock, route.DeadlineFrom, route.Regions, route.Cap = desk.BusinessClock, desk.FromCreated, route.Regions[:1], d(50*hour)
+	route.Steps[0].Notify = []string{"inbox"}
+	if got := simulated(t, route, "2026-11-16T16:00:00Z"); !strings.Contains(got, "Wed 2026-11-18 18:00 UTC  +50h      expire") {
+		t.Errorf("it would be over after 69 hours, and is\n%s", got)
+	}
+}
+
 func TestSimulate_MonthsOfRequests(t *testing.T) {
 	// A request every three hours and a bit over the changes of the clocks in spring: each is told to somebody at work, and ends.
 	route := sun()

@@ -188,6 +188,9 @@ func (r Route) deadline(created, delivered time.Time, most Duration) time.Time {
 	switch {
 	case r.DeadlineFrom != FromDelivered:
 		over = r.after(created, expire)
+		if r.Cap > 0 { // business hours may be far away
+			over = earliest(over, last)
+		}
 	case delivered.IsZero():
 		over = last
 	default:

@@ -121,12 +121,12 @@ func (e *Executor) explainOne(paper store.Paper, back backFacts, now time.Time) 
 		if back.Result = failedToTell; back.Tries < explainTries && !errors.Is(err, provider.ErrGiveUp) {
 			next = now.Add(time.Since(begun) + pauseAfter(err, back.Tries))
 		}
-		e.config.Log.Warn("a run did not hear what it had to be told", "request", back.Request, "tries", back.Tries, "again", !next.IsZero(), "why", className(err))
+		e.config.Log.Warn("a run did not hear what it had to be told", "account", paper.Account, "request", back.Request, "tries", back.Tries, "again", !next.IsZero(), "why", className(err))
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer release()
 	if err := e.note(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
-		e.config.Log.Error("noting what became of what a run was asked", "request", back.Request, "err", err)
+		e.config.Log.Error("noting what became of what a run was asked", "account", paper.Account, "request", back.Request, "err", err)
 	}
 }
 

@@ -197,7 +197,7 @@ func (e *Executor) openRequest(ctx context.Context, c *filing, q provider.Questi
 		}
 	}
 	if len(ask.Route.Steps) == 0 {
-		ask.Route = e.route(routes, e.timeout(q.Timeout))
+		ask.Route = withinItsOwn(e.route(routes, e.timeout(q.Timeout)), q.Timeout)
 	}
 	change, err := desk.New(ask, e.env(c.now))
 	if err != nil {
@@ -285,6 +285,15 @@ func notAfter(route desk.Route, timeout time.Duration) desk.Route {
 	}
 	route = route.Within(timeout)
 	route.Cap = min(route.Cap, desk.Duration(timeout))
+	return route
+}
+
+// withinItsOwn has a route on the business clock end when the time is over that the question asked for itself: whoever asked does not wait for Monday. The
+// time that an installation gives to every question is that of the route's clock.
+func withinItsOwn(route desk.Route, own time.Duration) desk.Route {
+	if limit := desk.Duration(own); own > 0 && route.Clock == desk.BusinessClock && (route.Cap == 0 || route.Cap > limit) {
+		route.Cap = limit
+	}
 	return route
 }
 

@@ -125,22 +125,39 @@ func (e *Executor) contradicts(ctx context.Context, w *word) error {
 	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {
 		return err
 	}
-	data, err := e.open(w.asked.Account, store.SealedData, w.asked.ID, w.asked.Data)
+	happened, err := e.happened(ctx, w.asked)
+	if happened {
+		return &fermata.AnswerError{ID: w.asked.ID, Kind: w.asked.Kind, Err: errHappened}
+	}
+	return err
+}
+
+// happened reports whether the ledger has the receipt of the effect that a question is about.
+func (e *Executor) happened(ctx context.Context, question store.Interrupt) (bool, error) {
+	data, err := e.open(question.Account, store.SealedData, question.ID, question.Data)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var doubt fermata.DoubtfulEffect
 	if err := json.Unmarshal(data, &doubt); err != nil {
-		return err
+		return false, err
 	}
-	history, err := e.store.History(ctx, w.asked.Account, w.asked.Run)
+	history, err := e.store.History(ctx, question.Account, question.Run)
 	if err != nil {
-		return fmt.Errorf("executor: the ledger: %w", err)
+		return false, fmt.Errorf("executor: the ledger: %w", err)
 	}
-	for _, line := range history.Effects {
-		if line.Key == doubt.Key && line.Digest == doubt.Digest && line.Number == doubt.Try && line.State == store.Succeeded {
-			return &fermata.AnswerError{ID: w.asked.ID, Kind: w.asked.Kind, Err: errHappened}
-		}
+	return slices.ContainsFunc(history.Effects, func(line store.Effect) bool {
+		return line.Key == doubt.Key && line.Digest == doubt.Digest && line.Number == doubt.Try && line.State == store.Succeeded
+	}), nil
+}
+
+// settledSince is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
+func (e *Executor) settledSince(ctx context.Context, question store.Interrupt) (json.RawMessage, error) {
+	if question.Verdict != store.Expired || question.Kind != fermata.InDoubt.Name() {
+		return nil, nil
 	}
-	return nil
+	if happened, err := e.happened(ctx, question); err != nil || !happened {
+		return nil, err
+	}
+	return json.Marshal(fermata.WhatHappened{Happened: true, Reason: errHappened.Error()})
 }

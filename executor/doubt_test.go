@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // doubtful is a run whose effect is in doubt: the process that was in the middle of it has lost the run.
@@ -72,6 +74,20 @@ func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Confi
 	return d
 }
 
+// isDoneAgain lets eve say that it did not happen, which settles it, and the drop is done once more.
+func (d *doubtful) isDoneAgain(t *testing.T) {
+	t.Helper()
+	outcome, err := says(t, d.e, "eve", "d2", notHappened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed(t, outcome)
+	if d.again.dropped.Load() != 1 {
+		t.Errorf("dropped %d times", d.again.dropped.Load())
+	}
+	d.ends()
+}
+
 const notHappened = `{"happened":false,"reason":"I looked"}`
 
 // Whoever says that it did not happen has it done again. That is a yes, and needs whoever the yes needed.
@@ -90,15 +106,7 @@ func TestI4_ADoubtIsSettledByThoseWhoCanApprove(t *testing.T) {
 		if err != nil || doc.Progress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Asked.Rules, []string{"drop"}) {
 			t.Fatalf("%s, %+v, %v", doc.Progress, doc.Asked, err)
 		}
-		outcome, err := says(t, d.e, "eve", "d2", notHappened) // the same, in other words
-		if err != nil {
-			t.Fatal(err)
-		}
-		completed(t, outcome)
-		if d.again.dropped.Load() != 1 {
-			t.Errorf("dropped %d times", d.again.dropped.Load())
-		}
-		d.ends()
+		d.isDoneAgain(t)
 	})
 }
 
@@ -112,15 +120,7 @@ func TestI17_ADoubtIsNotKeptFromThoseWhoApprovedTheAction(t *testing.T) {
 		if _, err := says(t, d.e, "bob", "d1", notHappened); err != nil {
 			t.Fatal(err)
 		}
-		outcome, err := says(t, d.e, "eve", "d2", notHappened)
-		if err != nil {
-			t.Fatal(err)
-		}
-		completed(t, outcome)
-		if d.again.dropped.Load() != 1 {
-			t.Errorf("dropped %d times", d.again.dropped.Load())
-		}
-		d.ends()
+		d.isDoneAgain(t)
 	})
 }
 
@@ -144,6 +144,30 @@ func TestI4_ADoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
 			t.Errorf("%s, dropped %d times more", done.Output, d.again.dropped.Load())
 		}
 	})
+}
+
+// Nobody has answered, and nobody need: the owner that was thought dead has told the ledger meanwhile.
+func TestI17_ADoubtThatTheLedgerSettlesDoesNotExpire(t *testing.T) {
+	for name, test := range map[string]struct {
+		told bool
+		want store.Status
+	}{"the ledger was told": {true, store.Completed}, "nobody knows": {false, store.Failed}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memory.NewRuns(nil)
+				d := inDoubt(t, func() store.Store { return s }, func(c *executor.Config) { c.Timeout, c.Poll = time.Hour, time.Minute })
+				if test.told {
+					d.ends()
+				}
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				run, err := s.Get(t.Context(), "acme", "drop-1")
+				if err != nil || run.Status != test.want || d.again.dropped.Load() != 0 {
+					t.Errorf("%s, dropped %d times more, %v; want %s", run.Status, d.again.dropped.Load(), err, test.want)
+				}
+			})
+		})
+	}
 }
 
 type plan struct {

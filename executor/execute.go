@@ -50,7 +50,7 @@ func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *
 
 func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Release) {
 	if err := e.store.Release(ctx, lease, how); err != nil && !errors.Is(err, store.ErrFenced) {
-		e.config.Log.Warn("a run could not be handed back; its lease will end", "run", lease.Run)
+		e.config.Log.Warn("a run could not be handed back; its lease will end", "account", lease.Account, "run", lease.Run)
 	}
 }
 
@@ -79,6 +79,9 @@ func (e *Executor) follow(ctx context.Context, l *looked, request Request, recei
 // claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
 // further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
 func (e *Executor) claim(ctx context.Context, run store.Run, request Request) *flight {
+	if e.keepOwn(ctx) != nil {
+		return nil
+	}
 	work, err := e.store.Claim(ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease, Account: run.Account, Run: run.ID})
 	if err != nil || work == nil {
 		return nil // a worker finds it
@@ -120,7 +123,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 		e.handBack(ctx, work, end.sealed(), err)
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
-	e.config.Log.Warn("an execution was not finished", "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
+	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
 	return nil
 }
 
@@ -137,30 +140,6 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 	ctx, span := e.traceExecution(ctx, work, c.dossier)
 	result, err := e.provide(ctx, work, c, state)
 	return result, span, err
-}
-
-// renew renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
-// not heed that is waited for, and until then nobody else may have the run.
-func (e *Executor) renew(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
-	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(e.config.Lease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if err := e.store.Renew(ctx, lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
-				cancel()
-				return
-			}
-		}
-	}()
-	return func() { end(); <-over }
 }
 
 // provide hands the run, its input and the new answers to the provider.
@@ -182,13 +161,28 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 		return result, err
 	}
 	for _, i := range work.Decided {
-		answer := provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
-		if answer.Data, err = e.open(run.Account, store.SealedAnswer, i.ID, i.Answer); err != nil {
+		answer, err := e.answerOf(ctx, i)
+		if err != nil {
 			return result, err
 		}
 		x.Answers = append(x.Answers, answer)
 	}
 	return p.Execute(ctx, x)
+}
+
+// answerOf is what became of a question, as the provider is told.
+func (e *Executor) answerOf(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
+	answer = provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
+	since, err := e.settledSince(ctx, i)
+	if err != nil {
+		return answer, err
+	}
+	if since != nil {
+		answer.Data, answer.Expired = since, false
+		return answer, nil
+	}
+	answer.Data, err = e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
+	return answer, err
 }
 
 // runOf is a run as its provider sees it.
@@ -311,7 +305,7 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 	if last != nil {
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
 		if _, err := e.store.Fenced(work.Lease).Save(ctx, key, last.Base, last.Delta); err != nil {
-			e.config.Log.Warn("what a run did last could not be saved; it is done again", "run", work.Run.ID)
+			e.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)
 		}
 	}
 	release := store.Release{Delay: min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)}

@@ -99,8 +99,10 @@ type Executor struct {
 	findings  toldFindings // findings of audit checks that were logged already
 	policies  policies     // policies that are known to be in the store
 	dossiers  dossiers     // a cache
+	charges   turns        // actions that are charged to the counters of an account
 	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
 	explaining, sending atomic.Int64
+	held                holdings                  // the leases of what is executed here
 	calling             atomic.Int64              // the executions that have no worker: see aside
 	full                atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 

@@ -188,7 +188,7 @@ func (e *Executor) Grants(ctx context.Context, account string) ([]Grant, error) 
 		}
 		g, err := e.readGrant(paper)
 		if err != nil { // it allows nothing then; the others still do
-			e.config.Log.Error("a grant that cannot be read", "grant", paper.ID, "err", err)
+			e.config.Log.Error("a grant that cannot be read", "account", paper.Account, "grant", paper.ID, "err", err)
 			continue
 		}
 		all = append(all, g)

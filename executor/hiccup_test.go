@@ -66,6 +66,11 @@ func (h *hiccup) End(ctx context.Context, end store.EffectEnd) error {
 	return h.now("End", func() error { return h.Store.End(ctx, end) })
 }
 
+func (h *hiccup) Interrupts(ctx context.Context, account, run string) (asked []store.Interrupt, err error) {
+	err = h.now("Interrupts", func() (err error) { asked, err = h.Store.Interrupts(ctx, account, run); return err })
+	return asked, err
+}
+
 func (h *hiccup) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (paper store.Paper, err error) {
 	err = h.now("Paper", func() (err error) { paper, err = h.Store.Paper(ctx, account, kind, id); return err })
 	return paper, err

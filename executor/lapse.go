@@ -22,7 +22,7 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 	c := &filing{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
 	if paper == nil { // it has no request
 		if err := c.expired(i.ID, i.Deadline); err != nil {
-			e.config.Log.Error("a question expires without a line in the log", "interrupt", i.ID, "err", err)
+			e.config.Log.Error("a question expires without a line in the log", "account", i.Account, "interrupt", i.ID, "err", err)
 		}
 		return c.Beside, false
 	}
@@ -40,7 +40,7 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 		err = errNoLine
 	}
 	if err != nil {
-		e.config.Log.Error("a request cannot expire, and is put off", "request", i.ID, "for", pause, "err", err)
+		e.config.Log.Error("a request cannot expire, and is put off", "account", i.Account, "request", i.ID, "for", pause, "err", err)
 		return store.Beside{Papers: []store.PaperChange{{
 			Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: paper.Next, Deadline: now.Add(pause),
 		}}}, false

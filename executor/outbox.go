@@ -80,7 +80,7 @@ func (e *Executor) sent(paper store.Paper) bool {
 		err = e.send(n)
 	}
 	if err != nil && e.life.Err() == nil { // the error of a channel may hold anything, so it is not logged
-		e.config.Log.Error("people could not be told", "notice", paper.ID, "tries", tried(paper)+1, "again", !errors.Is(err, errUntold))
+		e.config.Log.Error("people could not be told", "account", paper.Account, "notice", paper.ID, "tries", tried(paper)+1, "again", !errors.Is(err, errUntold))
 	}
 	return err == nil
 }
@@ -244,7 +244,7 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 	}
 	known, err := e.readRequest(paper)
 	if err != nil { // sending it again would not help
-		e.config.Log.Error("people were told of a request that cannot be read", "request", notice.Request, "err", err)
+		e.config.Log.Error("people were told of a request that cannot be read", "account", account, "request", notice.Request, "err", err)
 		return store.Beside{}, nil
 	}
 	c, err := e.filingFor(e.life, asked)

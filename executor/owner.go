@@ -76,12 +76,15 @@ func (o *owner) begin(ctx context.Context, effect store.NewEffect, intent fermat
 // repeatMark.
 func (o *owner) approved(ctx context.Context, intent fermata.Intent) (string, error) {
 	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
+	if err != nil { // it is not known whether it is approved, and a run must not fail for that
+		return "", err
+	}
 	for _, i := range asked {
 		if i.ID != intent.Interrupt && questionID(i.ID) == intent.Interrupt && i.Verdict == store.Approve && i.Final == intent.Digest {
 			return i.ID, nil
 		}
 	}
-	return "", errors.Join(store.ErrNotApproved, err)
+	return "", store.ErrNotApproved
 }
 
 // allowed is the decision of a policy by which an effect needs nobody's approval, as the store keeps it; nil if people were asked.
@@ -96,10 +99,20 @@ func (o *owner) allowed(intent fermata.Intent) (*store.Allowed, error) {
 	}, err
 }
 
-// End writes into the ledger how an effect ended. It does not end with ctx: what was done has to be written down.
+// End writes into the ledger how an effect ended. It does not end with ctx: what was done has to be written down, also if the store is away for a while.
+// Nobody else knows, and a person would be asked what happened.
 func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := o.tryEnd(ctx, intent, line)
+		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.executor.pauses(ctx, pause) {
+			return err
+		}
+	}
+}
+
+func (o *owner) tryEnd(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
 	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded}
 	if line.State == fermata.EffectFailed {
 		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything

@@ -26,10 +26,10 @@ func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Rel
 		err = e.store.Amend(ctx, run.Account, c.Beside)
 	}
 	if err != nil {
-		e.config.Log.Error("a run cannot be parked, as the log cannot be written", "run", run.ID, "err", err)
+		e.config.Log.Error("a run cannot be parked, as the log cannot be written", "account", run.Account, "run", run.ID, "err", err)
 		return store.Release{Delay: unrecorded}
 	}
-	e.config.Log.Error("a run is parked until somebody looks at it", "run", run.ID, "attempts", run.Attempts, "why", className(why))
+	e.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", className(why))
 	return store.Release{Park: true}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/hours"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -222,5 +223,28 @@ func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
 	waits(t, mustRun(t, e, scriptedStart()))
 	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Minute {
 		t.Errorf("it asked for a minute, the installation for 24 h at most, and has %v", i.Deadline.Sub(i.Created))
+	}
+}
+
+// Business hours may be days away. Whoever asked for an hour does not wait for them; the limit of the installation is one of business hours.
+func TestExecute_AQuestionsOwnTimeHoldsOutsideBusinessHours(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 57*time.Hour + 30*time.Minute} {
+		synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
+			s := memory.NewRuns(nil)
+			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
+			}}
+			office := hours.Region{Name: "office", Zone: "UTC", Channel: "inbox", Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}
+			e := executorOf(t, s, p, func(c *executor.Config) {
+				c.Desk.Routes = map[string]desk.Route{"default": {
+					Name: "default", Clock: desk.BusinessClock, Regions: []hours.Region{office},
+					Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
+				}}
+			})
+			waits(t, mustRun(t, e, scriptedStart()))
+			if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
+				t.Errorf("asked for %v: it has %v, want %v", own, i.Deadline.Sub(i.Created), want)
+			}
+		})
 	}
 }

@@ -29,7 +29,7 @@ func (e *Executor) rules(run store.Run, d dossier, state *draft) fermata.Policy 
 			return fermata.Ruling{}, nil // edited arguments were judged when people approved them
 		}
 		var ruling fermata.Ruling
-		err := whileStale(ctx, func() (err error) {
+		err := e.charges.whileStale(ctx, run.Account, func() (err error) {
 			ruling, err = e.ruling(ctx, run, d, state, action)
 			return err
 		})

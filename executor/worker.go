@@ -42,7 +42,7 @@ func (e *Executor) rests(atMost time.Duration) {
 // seek is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
 func (e *Executor) seek() {
 	for !e.closing() {
-		work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
+		work, err := e.take()
 		if e.noteRoom(err) != nil && e.life.Err() == nil {
 			e.config.Log.Error("claiming work", "err", err)
 		}
@@ -54,6 +54,14 @@ func (e *Executor) seek() {
 			e.execute(work, atHand{})
 		}
 	}
+}
+
+// take claims a run, if one has something to do.
+func (e *Executor) take() (*store.Work, error) {
+	if err := e.keepOwn(e.life); err != nil {
+		return nil, err
+	}
+	return e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
 }
 
 // callsAtOnce is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take

@@ -100,6 +100,11 @@ func run(ctx context.Context, config Config, m tea.Model, options ...tea.Program
 	return err
 }
 
+// IsScreen reports whether the inbox can be drawn there. A terminal that calls itself dumb shows one line after the other, and what moves the cursor as letters.
+func IsScreen(out io.Writer) bool {
+	return IsTerminal(out) && os.Getenv("TERM") != "dumb"
+}
+
 // IsTerminal reports whether somebody can see what is written there, and answer by keys.
 func IsTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)

@@ -8,8 +8,8 @@ type gap struct {
 
 // gaps are tried with -gaps, and not otherwise.
 var gaps = []gap{
-	{mutant{"I16", "a worker goes on when it has lost its run", "executor/execute.go",
-		swap("errors.Is(err, store.ErrFenced) {\n\t\t\t\tcancel()\n\t\t\t\treturn", "errors.Is(err, store.ErrFenced) {\n\t\t\t\treturn"),
+	{mutant{"I16", "a worker goes on when it has lost its run", "executor/holding.go",
+		swap("\t\te.held.remove(one)\n\t\tone.cancel()\n", "\t\te.held.remove(one)\n"),
 		"./executor", "TestI16|TestCancel"}, "a provider that waits for its context while the store says ErrFenced to Renew: the context has to end"},
 	{mutant{"I16", "a provider saves without a fence", "executor/draft.go",
 		swap(`&sealedState{e.store.Fenced(work.Lease), e}`, `&sealedState{e.store, e}`),
@@ -32,9 +32,9 @@ var gaps = []gap{
 	{mutant{"I4", "the end of an effect is lost with its owner", "executor/owner.go",
 		swap(`context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	end :=`, `context.WithTimeout(ctx, settleTimeout)
+	for pause`, `context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	end :=`),
+	for pause`),
 		"./executor", "TestI4|TestStop|TestCancel"}, "the context of an effect ends while it is at work: its line has ended all the same"},
 	{mutant{"I5", "a question that was withdrawn is answered", "store/memory/book.go",
 		swap(`case i.State == store.Withdrawn || !run.Status.Alive():`, `case !run.Status.Alive():`),

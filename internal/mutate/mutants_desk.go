@@ -125,7 +125,7 @@ var deskMutants = []mutant{
 `),
 		"./executor", "TestI4_ADoubtIs"},
 	{"I4", "an effect is done again against the ledger", "executor/doubt.go",
-		swap(`line.State == store.Succeeded {`, `false {`),
+		swap("line.State == store.Succeeded\n", "false\n"),
 		"./executor", "TestI4_ADoubtCannot"},
 	{"I4", "a yes that was asked for again is used", "approve.go",
 		swap(`!drifted {`, `true || !drifted {`),

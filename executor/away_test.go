@@ -1,0 +1,210 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// away is a store that cannot be written to until some time, as one that is restarted.
+type away struct {
+	store.Store
+	until atomic.Pointer[time.Time]
+}
+
+func (a *away) goes(long time.Duration) {
+	until := time.Now().Add(long)
+	a.until.Store(&until)
+}
+
+func (a *away) err() error {
+	if until := a.until.Load(); until != nil && time.Now().Before(*until) {
+		return errReset
+	}
+	return nil
+}
+
+func (a *away) End(ctx context.Context, end store.EffectEnd) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Store.End(ctx, end)
+}
+
+func (a *away) Renew(ctx context.Context, lease store.Lease, long time.Duration) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Store.Renew(ctx, lease, long)
+}
+
+func (a *away) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	return a.Store.Claim(ctx, claim)
+}
+
+func (a *away) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	return a.Store.Rest(ctx, lease, rest)
+}
+
+func (a *away) Release(ctx context.Context, lease store.Lease, how store.Release) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Store.Release(ctx, lease, how)
+}
+
+func (a *away) Fenced(lease store.Lease) store.Checkpoints {
+	return &awayState{a.Store.Fenced(lease), a}
+}
+
+type awayState struct {
+	store.Checkpoints
+	away *away
+}
+
+func (s *awayState) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	if err := s.away.err(); err != nil {
+		return 0, err
+	}
+	return s.Checkpoints.Save(ctx, key, base, delta)
+}
+
+// paying pays what somebody approves, and the store goes away meanwhile. A second payment would be one too many.
+func paying(t *testing.T, a *away, long time.Duration, paid *atomic.Int64) provider.Provider {
+	return single(t, "pay", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "pay", Args: o.Table})
+		if err != nil {
+			return o, err
+		}
+		o.Receipt, err = fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			paid.Add(1)
+			a.goes(long)
+			return "paid", nil
+		})
+		return o, err
+	})
+}
+
+// A process that lives knows what it has done. A store that was restarted at that moment had people asked whether each payment that was under way had
+// happened: the process had its receipt, and gave up after one try to write it down.
+func TestI4_NobodyIsAskedWhatHappenedBecauseTheStoreWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paid atomic.Int64
+		a := &away{Store: memory.NewRuns(nil)}
+		e := executorOf(t, a, paying(t, a, 20*time.Second, &paid), func(c *executor.Config) { c.Lease = time.Minute })
+		e.Start()
+		id := waits(t, began(t, e, "k", "inproc:pay", `{"table":"bob"}`)).Interrupts[0].ID
+		request := word("ann", "k", "1", id, yes)
+		request.Wait = time.Hour
+		if done := completed(t, mustRun(t, e, request)); string(done.Output) != `{"table":"bob","receipt":"paid"}` || paid.Load() != 1 {
+			t.Errorf("paid %d times: %s", paid.Load(), done.Output)
+		}
+		agree(t, e)
+	})
+}
+
+// A process whose leases were not renewed, because the store was away or it stood still itself, took its own runs over: each was executed twice at the same time
+// in one process, and people were asked what had become of its effects.
+func TestI16_NobodyTakesARunFromThemselves(t *testing.T) {
+	for name, workers := range map[string]bool{"a worker finds it": true, "a decision is repeated": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &away{Store: memory.NewRuns(nil)}
+				p := &scripted{execute: func(_ int64, x provider.Execution) (provider.Result, error) {
+					if len(x.Answers) == 0 {
+						return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
+					}
+					a.goes(21 * time.Second)
+					time.Sleep(time.Minute)
+					return provider.Result{Rest: provider.Completed{}, Applied: []string{"q"}}, nil
+				}}
+				e := executorOf(t, a, p, func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second })
+				if workers {
+					e.Start()
+				}
+				waits(t, mustRun(t, e, scriptedStart()))
+				request := executor.Request{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Value: []byte(`true`), Wait: time.Second}
+				if _, err := e.Run(t.Context(), request); !errors.Is(err, executor.ErrPending) {
+					t.Fatal(err)
+				}
+				time.Sleep(21 * time.Second) // its lease is over, the store is back, and it is not yet time to renew
+				request.Wait = time.Hour
+				completed(t, mustRun(t, e, request))
+				if n := p.executed.Load(); n != 2 {
+					t.Errorf("it was executed %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// Who has to end at once does not wait for a store that is away.
+func TestStop_DoesNotWaitForAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paid atomic.Int64
+		a := &away{Store: memory.NewRuns(nil)}
+		e := executorOf(t, a, paying(t, a, time.Hour, &paid), nil)
+		id := waits(t, began(t, e, "k", "inproc:pay", `{"table":"bob"}`)).Interrupts[0].ID
+		request := word("ann", "k", "1", id, yes)
+		request.Wait = time.Second
+		if _, err := e.Run(t.Context(), request); err == nil {
+			t.Fatal("it is done")
+		}
+		begin := time.Now()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := e.Stop(impatient); err != nil || time.Since(begin) > 2*time.Second {
+			t.Errorf("it took %s: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// An approval that cannot be looked up is not one that is missing: the run fails no more than by anything else that the store cannot do for a moment.
+func TestI2_AnApprovalThatCannotBeLookedUpFailsNoRun(t *testing.T) {
+	type rows struct{ N int }
+	purge := func(ctx context.Context, _ rows) (rows, error) {
+		approved, err := fermata.Approve(ctx, fermata.Action[rows]{Name: "purge", Args: rows{1}})
+		if err != nil {
+			return rows{}, err
+		}
+		return fermata.Effect(ctx, approved, func(_ context.Context, args rows, _ string) (rows, error) { return args, nil })
+	}
+	for nth := 1; nth <= 3; nth++ {
+		t.Run(fmt.Sprint("call ", nth), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hiccup{Store: memory.NewRuns(nil), what: "Interrupts"}
+				e := executorOf(t, h, single(t, "purge", inproc.FlowConfig[rows]{}, purge), nil)
+				e.Start()
+				asked := waits(t, began(t, e, "k", "inproc:purge", `{}`))
+				say := func(resume, n string) fermata.Outcome {
+					value := `{"verb":"approve","args":{"N":` + n + `}}`
+					return told(t, e, word("ann", "k", resume, asked.Interrupts[0].ID, value))
+				}
+				asked = waits(t, say("r1", "100000000000000000000")) // no such number: it is asked again, under another id
+				h.mu.Lock()
+				h.left = nth
+				h.mu.Unlock()
+				if done := completed(t, say("r2", "4")); string(done.Output) != `{"N":4}` {
+					t.Errorf("%s", done.Output)
+				}
+			})
+		})
+	}
+}

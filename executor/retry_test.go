@@ -1,0 +1,54 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// distant is a store that is some way off, and counts what is brought there.
+type distant struct {
+	store.Store
+	amends atomic.Int64
+}
+
+func (d *distant) Amend(ctx context.Context, account string, beside store.Beside) error {
+	d.amends.Add(1)
+	time.Sleep(20 * time.Millisecond)
+	return d.Store.Amend(ctx, account, beside)
+}
+
+// Actions that are charged to one counter at the same moment: one of them is first, and each of the others is charged at its second try. When all of them
+// tried again at random, it was a dozen tries each, and they took seconds.
+func TestLimits_WhoLosesARaceWaitsForATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const actions = 32
+		s, d := &distant{Store: memory.NewRuns(nil)}, new(dropper)
+		e := office(t, s, d, func(c *executor.Config) {
+			c.Desk.Rules = loadRules(t, `
+default: allow
+rules:
+- {id: many, when: req.tool == "drop-table", limit: {max: 100, window: 1h, by: [requester]}, then: deny}
+`)
+		})
+		var all sync.WaitGroup
+		for n := range actions {
+			all.Go(func() { completed(t, mustRun(t, e, dropAs("req", fmt.Sprint("drop-", n)))) })
+		}
+		all.Wait()
+		if n := d.dropped.Load(); n != actions {
+			t.Errorf("%d went ahead, want %d", n, actions)
+		}
+		if tries := s.amends.Load(); tries > 2*actions {
+			t.Errorf("%d tries to charge %d actions", tries, actions)
+		}
+	})
+}

@@ -10,11 +10,10 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
 )
@@ -130,8 +129,8 @@ var Weather = agent.ToolSpec{
 // WantResponse compares all of a response.
 func WantResponse(t *testing.T, got, want *agent.Response) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("response (-want +got):\n%s", diff)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got the response\n%+v; want\n%+v", got, want)
 	}
 }
 

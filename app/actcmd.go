@@ -284,7 +284,7 @@ func needs(life *api.Life) string {
 	return text
 }
 
-func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
+func clock(t time.Time) string { return t.Local().Format(time.DateTime + " MST") }
 
 func because(reason string) string {
 	if reason == "" {

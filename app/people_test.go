@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -227,6 +228,22 @@ func TestInbox_ALongNameDoesNotWidenTheList(t *testing.T) {
 	for line := range strings.Lines(out) {
 		if len(line) > 220 {
 			t.Errorf("a line has %d characters: %s", len(line), line)
+		}
+	}
+}
+
+// What the server says has UTC behind it, and stands beside what the terminal's own clock says: without its zone, one of both is taken for the other.
+func TestShow_TimesSayTheirZone(t *testing.T) {
+	zone, _ := time.Now().Zone()
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["drop-users"].ID
+	code, out, errOut := call("show", id)
+	if code != exitOK {
+		t.Fatal(code, errOut)
+	}
+	for _, row := range []string{"since", "until", "history"} {
+		if !regexp.MustCompile(`(?m)^` + row + ` +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ` + regexp.QuoteMeta(zone)).MatchString(out) {
+			t.Errorf("%s does not say in which zone:\n%s", row, out)
 		}
 	}
 }

@@ -211,12 +211,12 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 
 func describe(w io.Writer, r api.Request) {
 	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\nasked at\t%s\nkind\t%s\nstate\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.GraphID), oneLine(r.Address), oneLine(r.Kind), r.State)
-	fmt.Fprintf(w, "since\t%s (%s)\n", r.CreatedAt.Local().Format(time.DateTime), ago(r.CreatedAt))
+	fmt.Fprintf(w, "since\t%s (%s)\n", clock(r.CreatedAt), ago(r.CreatedAt))
 	if r.Deadline != nil {
-		fmt.Fprintf(w, "until\t%s\n", r.Deadline.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "until\t%s\n", clock(*r.Deadline))
 	}
 	if d := r.Decision; d != nil {
-		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), d.At.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), clock(d.At))
 	}
 	if r.Shown != "" && r.State == "pending" {
 		fmt.Fprintf(w, "shown\t%s\n", r.Shown)

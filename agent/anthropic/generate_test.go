@@ -2,8 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,23 +11,10 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-var weather = agent.ToolSpec{
-	Name:        "weather",
-	Description: "The weather in a city.",
-	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
-}
-
-func wantResponse(t *testing.T, got, want *agent.Response) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("response (-want +got):\n%s", diff)
-	}
-}
-
 func TestGenerate_PlainAnswer(t *testing.T) {
 	s := serve(t, answer(`[{"type":"text","text":"Grüße aus "},{"type":"text","text":"東京 🙂"}]`, "end_turn",
 		`{"input_tokens":20,"cache_creation_input_tokens":30,"cache_read_input_tokens":100,"output_tokens":9,"service_tier":"standard"}`))
-	wantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
+	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
 		Message: agent.Assistant("Grüße aus 東京 🙂"),
 		Usage:   agent.Usage{InputTokens: 150, OutputTokens: 9, CachedTokens: 100},
 		Model:   "claude-test-20260901",
@@ -45,8 +30,8 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 		{"type":"tool_use","id":"toolu_a","name":"weather","input":{"why":"asked","city":"Rome"}},
 		{"type":"tool_use","id":"toolu_b","name":"clock","input":{}}]`, "tool_use", someUsage))
 	request := modeltest.Ask("Rome?")
-	request.Tools = []agent.ToolSpec{weather, {Name: "clock"}}
-	wantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
+	request.Tools = []agent.ToolSpec{modeltest.Weather, {Name: "clock"}}
+	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
 		Message: agent.Assistant("Looking.",
 			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"why":"asked","city":"Rome"}`},
 			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
@@ -76,7 +61,7 @@ func TestGenerate_ReasonsToStop(t *testing.T) {
 func TestGenerate_MustCall_NamesTheTool(t *testing.T) {
 	s := serve(t, answer(`[{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}]`, "tool_use", someUsage))
 	request := modeltest.Ask("Rome?")
-	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
+	request.Tools = []agent.ToolSpec{{Name: "clock"}, modeltest.Weather}
 	request.MustCall = "weather"
 	modeltest.MustGenerate(t, s.model(), request)
 	if got, want := *s.Requests()[0].ToolChoice, (wireChoice{"tool", "weather"}); got != want {
@@ -115,7 +100,7 @@ func wholeConversation() *agent.Request {
 			agent.Assistant("\n"),
 			agent.Assistant("The end."),
 		},
-		Tools: []agent.ToolSpec{weather, {Name: "clock"}},
+		Tools: []agent.ToolSpec{modeltest.Weather, {Name: "clock"}},
 	}
 }
 
@@ -163,24 +148,6 @@ func TestGenerate_NothingButASystemPrompt(t *testing.T) {
 	}
 }
 
-func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
-	s := serve(t)
-	for name, request := range map[string]*agent.Request{
-		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
-		"bad schema":   {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
-		"no schema":    {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`{`)}}},
-	} {
-		if _, err := s.model().Generate(t.Context(), request); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-		for piece, err := range s.model().Stream(t.Context(), request) {
-			if piece != nil || err == nil {
-				t.Errorf("%s: stream gave %v, %v", name, piece, err)
-			}
-		}
-	}
-}
-
 // The service refuses to answer at once what may take more than ten minutes.
 func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	high := func(c *Config) { c.MaxTokens = 64000 }
@@ -193,31 +160,4 @@ func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	if response, err := broken.model(high).Generate(t.Context(), modeltest.Ask("A story")); err == nil || response != nil {
 		t.Errorf("broken off: got %v, %v", response, err)
 	}
-}
-
-func TestModel_ManyAtOnce(t *testing.T) {
-	echo := func(text string) string { return "echo of " + text }
-	const askers = 16
-	var replies []reply
-	for range 2 * askers {
-		replies = append(replies, echoing(echo))
-	}
-	m := serve(t, replies...).model(func(c *Config) { c.Extra = map[string]any{"thinking": map[string]any{"type": "adaptive"}} })
-	var wg sync.WaitGroup
-	for i := range askers {
-		text := fmt.Sprint("question ", i)
-		wg.Go(func() {
-			response, err := m.Generate(t.Context(), modeltest.Ask(text))
-			if err != nil || response.Message.Text != echo(text) {
-				t.Errorf("Generate(%s): %v, %v", text, response, err)
-			}
-		})
-		wg.Go(func() {
-			_, response, err := modeltest.Collect(m.Stream(t.Context(), modeltest.Ask(text)))
-			if err != nil || response.Message.Text != echo(text) {
-				t.Errorf("Stream(%s): %v, %v", text, response, err)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -21,18 +21,19 @@ type reply = modeltest.Reply[wireRequest]
 
 func serve(t *testing.T, replies ...reply) *service {
 	t.Helper()
-	return &service{modeltest.Serve(t, func(r *http.Request, body []byte) (wireRequest, modeltest.Refusal) {
-		asked, no := examine(r, body)
-		if no != nil {
-			return asked, no.write
-		}
-		return asked, nil
-	}, replies...), t}
+	return &service{modeltest.Serve(t, taken, replies...), t}
 }
 
-// send is an answer with this status, these headers and this body.
+func taken(r *http.Request, body []byte) (wireRequest, modeltest.Refusal) {
+	asked, no := examine(r, body)
+	if no != nil {
+		return asked, no.write
+	}
+	return asked, nil
+}
+
 func send(status int, header http.Header, body string) reply {
-	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Send(w, status, header, body) }
+	return modeltest.Body[wireRequest](status, header, body)
 }
 
 // model is one that asks the service, without retries unless a change says otherwise.

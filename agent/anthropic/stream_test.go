@@ -44,7 +44,7 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 	if diff := cmp.Diff([]string{"Zwei Stä", "dte: 東京 🙂", " gleich"}, texts); diff != "" {
 		t.Errorf("texts (-want +got):\n%s", diff)
 	}
-	wantResponse(t, response, &agent.Response{
+	modeltest.WantResponse(t, response, &agent.Response{
 		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
 			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"city": "Zürich"}`},
 			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
@@ -187,16 +187,6 @@ func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
 	}
 }
 
-func TestStream_EndsWithItsReader(t *testing.T) {
-	modeltest.WantStreamsEnd(t, func(t *testing.T, gone chan<- struct{}) agent.Streamer {
-		return serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
-			<-r.Context().Done()
-			close(gone)
-		}).model()
-	})
-}
-
 func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
@@ -206,20 +196,7 @@ func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 	})
 	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Hello")))
 	if err != nil || !strings.HasPrefix(response.Message.Text, "Done") {
-		t.Errorf("got %v, %v", response, err)
+		t.Fatalf("got %v, %v", response, err)
 	}
 	<-gone
-}
-
-func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
-	s := serve(t, stream(streamed("one")...), stream(streamed("two")...))
-	answers := s.model().Stream(t.Context(), modeltest.Ask("Hello"))
-	if n := len(s.Requests()); n != 0 {
-		t.Fatalf("%d requests before the loop", n)
-	}
-	for _, want := range []string{"one", "two"} {
-		if _, response, err := modeltest.Collect(answers); err != nil || response.Message.Text != want {
-			t.Errorf("got %v, %v; want %s", response, err, want)
-		}
-	}
 }

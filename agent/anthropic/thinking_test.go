@@ -223,7 +223,7 @@ func TestThinking_AndMustCall(t *testing.T) {
 			c.Extra = map[string]any{"thinking": map[string]any{"type": test.kind, "budget_tokens": 2000}}
 		})
 		request := followUp(thoughtfulMessage(t))
-		request.Tools = []agent.ToolSpec{weather}
+		request.Tools = []agent.ToolSpec{modeltest.Weather}
 		modeltest.MustGenerate(t, m, request)
 		request.MustCall = "weather"
 		modeltest.MustGenerate(t, m, request)

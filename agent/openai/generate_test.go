@@ -4,34 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-var weather = agent.ToolSpec{
-	Name:        "weather",
-	Description: "The weather in a city.",
-	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
-}
-
-func wantResponse(t *testing.T, got, want *agent.Response) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("response (-want +got):\n%s", diff)
-	}
-}
-
 func TestGenerate_PlainAnswer(t *testing.T) {
 	s := serve(t, answer(`{"role":"assistant","content":"Grüße aus 東京 🙂","refusal":null,"annotations":[]}`, "stop",
 		`{"prompt_tokens":120,"completion_tokens":9,"total_tokens":129,"prompt_tokens_details":{"cached_tokens":100,"audio_tokens":0},
 		"completion_tokens_details":{"reasoning_tokens":4}}`))
-	wantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
+	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
 		Message: agent.Assistant("Grüße aus 東京 🙂"),
 		Usage:   agent.Usage{InputTokens: 120, OutputTokens: 9, CachedTokens: 100},
 		Model:   "gpt-test-2026-09-01",
@@ -44,8 +28,8 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}},`,
 		`{"id":"call_b","type":"function","function":{"name":"weather","arguments":"not JSON"}}]}`), "tool_calls", noUsage))
 	request := modeltest.Ask("Rome and Oslo?")
-	request.Tools = []agent.ToolSpec{weather}
-	wantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
+	request.Tools = []agent.ToolSpec{modeltest.Weather}
+	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), request), &agent.Response{
 		Message: agent.Assistant("",
 			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Rome"}`},
 			agent.ToolCall{ID: "call_b", Name: "weather", Args: `not JSON`}),
@@ -60,7 +44,7 @@ func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
 	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
 		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{}"}}]}`), "stop", noUsage))
 	request := modeltest.Ask("Rome?")
-	request.Tools = []agent.ToolSpec{{Name: "clock"}, weather}
+	request.Tools = []agent.ToolSpec{{Name: "clock"}, modeltest.Weather}
 	request.MustCall = "weather"
 	if got := modeltest.MustGenerate(t, s.model(), request).Finish; got != agent.FinishCalls {
 		t.Errorf("finish is %q; want %q", got, agent.FinishCalls)
@@ -113,7 +97,7 @@ func conversation() *agent.Request {
 			agent.User("Well?"),
 			agent.User("Hurry."),
 		},
-		Tools: []agent.ToolSpec{weather, {Name: "clock"}},
+		Tools: []agent.ToolSpec{modeltest.Weather, {Name: "clock"}},
 	}
 }
 
@@ -125,23 +109,6 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
 	}), conversation())
 	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
-}
-
-func TestGenerate_WhatCannotBeSentIsNotSent(t *testing.T) {
-	s := serve(t)
-	for name, request := range map[string]*agent.Request{
-		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
-		"bad schema":   {Messages: modeltest.Ask("x").Messages, Tools: []agent.ToolSpec{{Name: "t", Schema: json.RawMessage(`[1]`)}}},
-	} {
-		if _, err := s.model().Generate(t.Context(), request); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-		for piece, err := range s.model().Stream(t.Context(), request) {
-			if piece != nil || err == nil {
-				t.Errorf("%s: stream gave %v, %v", name, piece, err)
-			}
-		}
-	}
 }
 
 func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
@@ -165,31 +132,4 @@ func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
 			t.Errorf("base URL %q: sent %s; want %s", test.base, body, want)
 		}
 	}
-}
-
-func TestModel_ManyAtOnce(t *testing.T) {
-	echo := func(text string) string { return "echo of " + text }
-	const askers = 16
-	var replies []reply
-	for range 2 * askers {
-		replies = append(replies, echoing(echo))
-	}
-	m := serve(t, replies...).model()
-	var wg sync.WaitGroup
-	for i := range askers {
-		text := fmt.Sprint("question ", i)
-		wg.Go(func() {
-			response, err := m.Generate(t.Context(), modeltest.Ask(text))
-			if err != nil || response.Message.Text != echo(text) {
-				t.Errorf("Generate(%s): %v, %v", text, response, err)
-			}
-		})
-		wg.Go(func() {
-			_, response, err := modeltest.Collect(m.Stream(t.Context(), modeltest.Ask(text)))
-			if err != nil || response.Message.Text != echo(text) {
-				t.Errorf("Stream(%s): %v, %v", text, response, err)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -44,7 +44,7 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 	if diff := cmp.Diff([]string{"Zwei Stä", "dte: 東京 🙂", " gleich"}, texts); diff != "" {
 		t.Errorf("texts (-want +got):\n%s", diff)
 	}
-	wantResponse(t, response, &agent.Response{
+	modeltest.WantResponse(t, response, &agent.Response{
 		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
 			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Zürich"}`},
 			agent.ToolCall{ID: "call_b", Name: "clock", Args: `{}`}),
@@ -202,28 +202,5 @@ func TestStream_MalformedChunk_IsAnErrorAndNotTemporary(t *testing.T) {
 	failure, ok := errors.AsType[*agent.ModelError](err)
 	if !ok || response != nil || failure.Temporary {
 		t.Fatalf("got %v, %v; want a lasting ModelError", response, err)
-	}
-}
-
-func TestStream_EndsWithItsReader(t *testing.T) {
-	modeltest.WantStreamsEnd(t, func(t *testing.T, gone chan<- struct{}) agent.Streamer {
-		return serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, events(textChunk("Well")))
-			<-r.Context().Done()
-			close(gone)
-		}).model()
-	})
-}
-
-func TestStream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks(t *testing.T) {
-	s := serve(t, stream(textChunk("one"), chunk(`{}`, "stop")), stream(textChunk("two"), chunk(`{}`, "stop")))
-	answers := s.model().Stream(t.Context(), modeltest.Ask("Hello"))
-	if n := len(s.Requests()); n != 0 {
-		t.Fatalf("%d requests before the loop", n)
-	}
-	for _, want := range []string{"one", "two"} {
-		if _, response, err := modeltest.Collect(answers); err != nil || response.Message.Text != want {
-			t.Errorf("got %v, %v; want %s", response, err, want)
-		}
 	}
 }

@@ -17,11 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
-var demo = store.Key{Account: "acme", Run: "demo-1"}
-
-func putRun(text string) store.Delta {
-	return store.Delta{Put: []store.Part{{Name: "run", Data: []byte(text)}}}
-}
+var demo, putRun, mustSave, wantRun = booktest.Demo, booktest.PutRun, booktest.Save, booktest.WantRun
 
 func mustOpen(t testing.TB, connString string, config Config) *Store {
 	t.Helper()
@@ -68,46 +64,14 @@ func hurried(t testing.TB, connString string, config Config) *Store {
 	}
 }
 
-func mustSave(t testing.TB, s *Store, base int64, text string) {
-	t.Helper()
-	if _, err := s.Save(t.Context(), demo, base, putRun(text)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantRun(t testing.TB, s *Store, version int64, text string) {
-	t.Helper()
-	checkpoint, err := s.Load(t.Context(), demo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if checkpoint.Version != version || string(checkpoint.Parts["run"]) != text {
-		t.Fatalf("stored version %d, run %q; want %d, %q", checkpoint.Version, checkpoint.Parts["run"], version, text)
-	}
-}
-
 func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {
 	connString := pgtest.New(t)
-	for base := range int64(3) {
-		s := mustOpen(t, connString, Config{})
-		mustSave(t, s, base, "run")
-		wantRun(t, s, base+1, "run")
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	booktest.OneAfterTheOther(t, func() booktest.Closable { return mustOpen(t, connString, Config{}) })
 }
 
 func TestOpen_TwoReplicas(t *testing.T) {
 	connString := pgtest.New(t)
-	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
-	mustSave(t, first, 0, "first")
-	wantRun(t, second, 1, "first")
-	mustSave(t, second, 1, "second")
-	if _, err := first.Save(t.Context(), demo, 1, putRun("late")); !errors.Is(err, store.ErrStale) {
-		t.Errorf("Save on a version that the other store has passed: %v; want ErrStale", err)
-	}
-	wantRun(t, first, 2, "second")
+	booktest.SideBySide(t, mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{}))
 }
 
 func TestOpen_SchemasAreSeparate(t *testing.T) {

@@ -30,39 +30,8 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// An interrupt is known by its id alone where its effects are ended, so an id is one run's.
 func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	booktest.Rest(t, s, booktest.Begin(t, s, "r1"), nil, "i")
-	lease := booktest.Begin(t, s, "r2")
-	if _, err := s.Rest(t.Context(), lease, booktest.Asking(nil, "new", "i")); !errors.Is(err, ErrAskedElsewhere) {
-		t.Errorf("Rest: %v; want ErrAskedElsewhere", err)
-	}
-	if all, err := s.Interrupts(t.Context(), "acme", "r2"); err != nil || len(all) > 0 {
-		t.Errorf("half of it was done: %+v, %v", all, err)
-	}
-	booktest.Rest(t, s, lease, nil, "new")
-}
-
-// An approve of an action says which; of a question without an action it cannot. Neither lets an effect begin without a digest.
-func TestDecide_AnApproveSaysWhat(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	open := booktest.Asking(nil, "action", "none")
-	open.Open[1].Action = ""
-	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "r"), open); err != nil {
-		t.Fatal(err)
-	}
-	blank := booktest.Say("r", "1", store.Approve, "action")
-	blank.Answers[0].Final = ""
-	if receipt, err := s.Decide(t.Context(), blank); err == nil {
-		t.Errorf("an approve of nothing in particular was %+v", receipt)
-	}
-	none := booktest.Say("r", "2", store.Approve, "none")
-	none.Answers[0].Final = ""
-	booktest.Accepted(t, s, none)
-	if _, _, err := s.Begin(t.Context(), booktest.Claim(t, s, "r"), store.NewEffect{Interrupt: "none", Number: 1}); !errors.Is(err, store.ErrNotApproved) {
-		t.Errorf("Begin: %v; want ErrNotApproved", err)
-	}
+	booktest.AskedElsewhere(t, mustOpen(t, filepath.Join(t.TempDir(), "fermata.db")), ErrAskedElsewhere)
 }
 
 // A lease is over at the microsecond that it names, and what was over first is taken over first.

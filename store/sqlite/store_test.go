@@ -13,13 +13,10 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
-var demo = store.Key{Account: "acme", Run: "demo-1"}
-
-func putRun(text string) store.Delta {
-	return store.Delta{Put: []store.Part{{Name: "run", Data: []byte(text)}}}
-}
+var demo, putRun, mustSave, wantRun = booktest.Demo, booktest.PutRun, booktest.Save, booktest.WantRun
 
 func mustOpen(t testing.TB, path string) *Store {
 	t.Helper()
@@ -35,46 +32,14 @@ func mustOpen(t testing.TB, path string) *Store {
 	return s
 }
 
-func mustSave(t testing.TB, s *Store, base int64, text string) {
-	t.Helper()
-	if _, err := s.Save(t.Context(), demo, base, putRun(text)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantRun(t testing.TB, s *Store, version int64, text string) {
-	t.Helper()
-	checkpoint, err := s.Load(t.Context(), demo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if checkpoint.Version != version || string(checkpoint.Parts["run"]) != text {
-		t.Fatalf("stored version %d, run %q; want %d, %q", checkpoint.Version, checkpoint.Parts["run"], version, text)
-	}
-}
-
 func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	for base := range int64(3) {
-		s := mustOpen(t, path)
-		mustSave(t, s, base, "run")
-		wantRun(t, s, base+1, "run")
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	booktest.OneAfterTheOther(t, func() booktest.Closable { return mustOpen(t, path) })
 }
 
 func TestOpen_TwiceInOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	first, second := mustOpen(t, path), mustOpen(t, path)
-	mustSave(t, first, 0, "first")
-	wantRun(t, second, 1, "first")
-	mustSave(t, second, 1, "second")
-	if _, err := first.Save(t.Context(), demo, 1, putRun("late")); !errors.Is(err, store.ErrStale) {
-		t.Errorf("Save on a version that the other store has passed: %v; want ErrStale", err)
-	}
-	wantRun(t, first, 2, "second")
+	booktest.SideBySide(t, mustOpen(t, path), mustOpen(t, path))
 }
 
 func TestOpen_ManyAtOnceOnANewFile(t *testing.T) {

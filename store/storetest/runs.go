@@ -47,6 +47,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"Decide_AllAnswersOrNone", testAllOrNone},
 		{"Decide_SaysWhyNot", testRefusals},
 		{"I4_AnApproveSaysOfWhat", testApproveSaysWhat},
+		{"I4_AnApproveOfNoActionLetsNothingBegin", testApproveOfNoAction},
 		{"Decide_TakesTheRun", testDecideClaims},
 		{"Decide_ARefusedOneTakesNothing", testRefusedClaimsNothing},
 		{"Concurrent_OneOfThoseWhoDecideHasTheRun", testManyClaimByDeciding},

@@ -408,3 +408,16 @@ func testApproveSaysWhat(t *testing.T, d *desk) {
 	d.gets(approve("r", "1", "i1", "i2"), store.Accepted) // nothing was written down of the first
 	d.gets(vague, store.Accepted)                         // and whoever repeats it gets this receipt
 }
+
+// A question without an action is approved without one, and that lets no effect begin.
+func testApproveOfNoAction(t *testing.T, d *desk) {
+	open := questions("none")
+	open[0].Action = ""
+	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	d.must(err)
+	yes := approve("r", "1", "none")
+	yes.Answers[0].Final = ""
+	d.gets(yes, store.Accepted)
+	_, _, err = d.runs.Begin(d.ctx(), d.claimed("b", "r").Lease, store.NewEffect{Interrupt: "none", Number: 1})
+	d.wants(err, store.ErrNotApproved)
+}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-go/fermata/agent"
 )
 
@@ -116,6 +118,21 @@ func Quote(text string) string {
 // Ask is a request with one message.
 func Ask(text string) *agent.Request {
 	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
+}
+
+// Weather is a tool.
+var Weather = agent.ToolSpec{
+	Name:        "weather",
+	Description: "The weather in a city.",
+	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
+}
+
+// WantResponse compares all of a response.
+func WantResponse(t *testing.T, got, want *agent.Response) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
 }
 
 // MustGenerate asks a model that has to answer.

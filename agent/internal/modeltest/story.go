@@ -2,7 +2,6 @@ package modeltest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -31,9 +30,9 @@ func Hello(ctx context.Context, m agent.Streamer, streaming bool) error {
 	return err
 }
 
-// WantStreamsEnd wants a stream to end with whoever reads it. open makes a model whose answer begins with the text Well, after which nothing comes
+// wantStreamsEnd wants a stream to end with whoever reads it. open makes a model whose answer begins with the text Well, after which nothing comes
 // until the client is gone; then gone is closed.
-func WantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) agent.Streamer) {
+func wantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) agent.Streamer) {
 	t.Run("its context is cancelled", func(t *testing.T) {
 		gone := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -45,7 +44,7 @@ func WantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) 
 			}
 		}
 		if last != context.Canceled { // and not an error of the model's
-			t.Errorf("stream ended with %v; want context.Canceled", last)
+			t.Fatalf("stream ended with %v; want context.Canceled", last)
 		}
 		<-gone
 	})
@@ -61,19 +60,9 @@ func WantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) 
 	})
 }
 
-// Capture is a transport that keeps the request and answers nothing.
-type Capture struct{ Request *http.Request }
+// telltale is a transport that puts the request's headers into its errors.
+type telltale struct{}
 
-// RoundTrip keeps the request.
-func (c *Capture) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.Request = r
-	return nil, errors.New("captured")
-}
-
-// Telltale is a transport that puts the request's headers into its errors.
-type Telltale struct{}
-
-// RoundTrip tells them.
-func (Telltale) RoundTrip(r *http.Request) (*http.Response, error) {
+func (telltale) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("cannot send %v", r.Header)
 }

@@ -41,7 +41,8 @@ type Request struct {
 	// Once keeps the state key for this start alone: another one is refused even after the run is over.
 	Once bool
 
-	// ResumeID is chosen by the caller: the same request with the same id can be repeated at will, and counts once.
+	// ResumeID is chosen by the caller: the same request with the same id can be repeated at will, and counts once. An actor has one of a name in all of the
+	// account, and not one for each run: make it a new one for each decision.
 	ResumeID string
 	// Actor is who decides, or on whose behalf a run is started. Via is the channel on which that came, Auth how strongly the actor was authenticated.
 	Actor, Via string

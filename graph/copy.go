@@ -118,6 +118,9 @@ func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
 }
 
 func copyByJSON(v reflect.Value) (reflect.Value, error) {
+	if v.IsZero() { // it shares nothing with anybody, and may have no JSON
+		return v, nil
+	}
 	addressable := reflect.New(v.Type()) // the type's own JSON method may be the pointer's
 	addressable.Elem().Set(v)
 	data, err := json.Marshal(addressable.Interface())

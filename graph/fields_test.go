@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-go/fermata/graph"
 )
 
@@ -74,6 +76,53 @@ func TestMerge_WhatIsNotSavedIsNoChange(t *testing.T) {
 
 	if err != nil || out.Words != 2 || out.Memo.text != "new" || out.Sum.Int64() != 7 || out.Hook.Name != "new" || !out.Done {
 		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+// grade has no JSON before it is given.
+type grade struct{ mark int }
+
+func (g grade) MarshalJSON() ([]byte, error) {
+	if g.mark == 0 {
+		return nil, errors.New("not graded")
+	}
+	return json.Marshal(g.mark)
+}
+func (g *grade) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &g.mark) }
+
+// What JSON leaves out of a state was saved all the same: a raw message that was not there came back as a null, and a value that must not be written yet
+// kept the run from beginning.
+func TestState_WhatJSONLeavesOutComesBackAsItWas(t *testing.T) {
+	type state struct {
+		Raw   json.RawMessage `json:",omitempty"`
+		Grade grade           `json:",omitzero"`
+		Done  string
+	}
+	var seen []state
+	g := graph.New[state]("left-out")
+	g.Node("node", func(ctx context.Context, s state) (state, error) {
+		seen = append(seen, s)
+		answer, err := question.Ask(ctx, "?")
+		s.Raw, s.Grade, s.Done = json.RawMessage(`{"a":1}`), grade{1}, answer
+		return s, err
+	})
+	g.Node("next", func(ctx context.Context, s state) (state, error) {
+		seen = append(seen, s)
+		_, err := question.Ask(ctx, "?")
+		return s, err
+	})
+	g.Edge(graph.Start, "node")
+	g.Edge("node", "next")
+	g.Edge("next", graph.End)
+	h := newHarness(t, g)
+	_, err := h.start(state{})
+	_, err = h.answer(h.waits(err), "?", "yes")
+	if _, err := h.answer(h.waits(err), "?", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	full := state{json.RawMessage(`{"a":1}`), grade{1}, "yes"}
+	if d := cmp.Diff([]state{{}, {}, full, full}, seen, cmp.AllowUnexported(grade{})); d != "" {
+		t.Errorf("the nodes saw (-want +got):\n%s", d)
 	}
 }
 

@@ -44,6 +44,7 @@ type field struct {
 	hidden   bool         // values may differ in what is not saved
 	scalar   reflect.Kind // String, Bool or Int if the value is just that, else Invalid
 	optional bool         // omitempty or omitzero: absent in JSON means zero
+	leftOut  leftOut      // for a type with JSON of its own; nil if it is always written
 	merge    *merge
 	part     string // what the names of its parts begin with
 }
@@ -136,6 +137,9 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 		f := field{
 			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), hidden: hides(sf.Type, nil), scalar: scalarKind(sf.Type),
 			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
+		}
+		if savable.HasOwnJSON(sf.Type) {
+			f.leftOut = leftOutBy(options, sf.Type)
 		}
 		s.plain = s.plain && f.plain
 		s.byName[name] = len(s.fields)
@@ -311,7 +315,33 @@ func encodeField(sh *shape, f *field, state statePtr) (data []byte, err error) {
 	return data, nil
 }
 
+// leftOut reports whether encoding/json would leave a value out. Its type may not be able to write it, or not know it again: it is saved as a null.
+type leftOut func(value reflect.Value) bool
+
+// leftOutBy is what the options of a field's tag leave out; nil if they leave nothing out.
+func leftOutBy(options string, t reflect.Type) leftOut {
+	switch {
+	case strings.Contains(options, "omitzero"):
+		return isZero
+	case !strings.Contains(options, "omitempty") || t.Kind() == reflect.Struct:
+		return nil
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Array || t.Kind() == reflect.String:
+		return func(value reflect.Value) bool { return value.Len() == 0 }
+	}
+	return reflect.Value.IsZero
+}
+
+func isZero(value reflect.Value) bool {
+	if own, ok := value.Addr().Interface().(interface{ IsZero() bool }); ok && value.Kind() != reflect.Pointer {
+		return own.IsZero()
+	}
+	return value.IsZero()
+}
+
 func (f *field) encode(value reflect.Value) ([]byte, error) {
+	if f.leftOut != nil && f.leftOut(value) {
+		return jsonNull, nil
+	}
 	switch f.scalar {
 	case reflect.String:
 		text := value.String()
@@ -331,6 +361,9 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 func decodeField(sh *shape, f *field, state statePtr, data []byte) (err error) {
 	defer safely.Recover(&err)
 	value := sh.of(f, reflect.ValueOf(state).Elem())
+	if f.leftOut != nil && bytes.Equal(data, jsonNull) {
+		return nil
+	}
 	switch f.scalar {
 	case reflect.String:
 		in := jsonlite.NewReader(data)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -17,7 +16,6 @@ import (
 var (
 	errNoMessage = errors.New("the answer is not a message")
 	errDisorder  = errors.New("the stream continues a block that it did not begin")
-	errBrokenOff = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 )
 
 // statuses are what the kinds of errors are as HTTP statuses. Inside of a stream there is only the kind.

@@ -80,6 +80,11 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 			wantFailure(t, modeltest.Hello(t.Context(), serve(t, test.reply).model(), false), 0, test.temporary, test.says)
 		})
 	}
+	t.Run("an answer instead of a stream", func(t *testing.T) {
+		whole := send(200, nil, `{"id":"m","type":"message","role":"assistant","content":[],"model":"x","stop_reason":"end_turn"}`)
+		_, _, err := modeltest.Collect(serve(t, whole).model().Stream(t.Context(), modeltest.Ask("Hello")))
+		wantFailure(t, err, 0, false, "not with a stream")
+	})
 	t.Run("a web page instead of a stream", func(t *testing.T) {
 		err := modeltest.Hello(t.Context(), serve(t, send(200, html, `<html>Welcome</html>`)).model(), true)
 		wantFailure(t, err, 0, false, "is the base URL right?")

@@ -7,6 +7,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 // assembly puts an answer together, from the events of a stream or at once.
@@ -71,7 +72,7 @@ func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err erro
 		a.count(event.Usage)
 	case "message_stop":
 		if a.reason == "" { // gateways send the end also after their own connection broke
-			return "", errBrokenOff
+			return "", modelhttp.ErrBrokenOff
 		}
 		a.done = true
 	}
@@ -101,7 +102,7 @@ func (a *assembly) count(u sdk.MessageDeltaUsage) {
 // response is the answer, if it is there to its end. asked is the name of the model that was asked.
 func (a *assembly) response(asked string) (*agent.Response, error) {
 	if !a.done {
-		return nil, errBrokenOff
+		return nil, modelhttp.ErrBrokenOff
 	}
 	var text strings.Builder
 	var calls []agent.ToolCall

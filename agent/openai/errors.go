@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -17,9 +16,8 @@ import (
 )
 
 var (
-	errNoChoice  = errors.New("the answer has no choices")
-	errFailed    = errors.New("the model stopped with an error, of which nothing is said")
-	errBrokenOff = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
+	errNoChoice = errors.New("the answer has no choices")
+	errFailed   = errors.New("the model stopped with an error, of which nothing is said")
 )
 
 // fail turns what went wrong into what the caller is told. The client's own errors are not passed on if the service

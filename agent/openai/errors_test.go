@@ -73,6 +73,11 @@ func TestError_AnswerThatIsNone(t *testing.T) {
 			wantFailure(t, err, 0, test.temporary, test.says)
 		})
 	}
+	t.Run("an answer instead of a stream", func(t *testing.T) {
+		whole := send(200, nil, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)
+		_, _, err := modeltest.Collect(serve(t, whole).model().Stream(t.Context(), modeltest.Ask("Hello")))
+		wantFailure(t, err, 0, false, "not with a stream")
+	})
 	t.Run("a web page instead of a stream", func(t *testing.T) {
 		_, _, err := modeltest.Collect(serve(t, send(200, html, `<html>Welcome</html>`)).model().Stream(t.Context(), modeltest.Ask("Hello")))
 		wantFailure(t, err, 0, false, "is the base URL right?")

@@ -7,6 +7,7 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 // read turns a whole answer into a response.
@@ -135,7 +136,7 @@ func (a *assembly) response() (*agent.Response, error) {
 		return nil, a.failed
 	}
 	if a.reason == "" {
-		return nil, errBrokenOff
+		return nil, modelhttp.ErrBrokenOff
 	}
 	var calls []agent.ToolCall
 	for _, call := range a.calls {

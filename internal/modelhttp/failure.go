@@ -43,6 +43,9 @@ func explain(answered *http.Response, requestID string, decode func(body []byte)
 	return text
 }
 
+// ErrBrokenOff is the error of a stream that did not come to the end of the answer.
+var ErrBrokenOff = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
+
 // Unfinished is a call that did not come to an end: no connection, an answer that broke off, or one that makes no sense. Of the errors that a vendor's package
 // has for the last, senseless are those that are its own.
 func Unfinished(answered *http.Response, err error, senseless ...error) Failure {
@@ -52,6 +55,9 @@ func Unfinished(answered *http.Response, err error, senseless ...error) Failure 
 	}
 	if kind := foreignType(answered); kind != "" {
 		return Failure{Err: fmt.Errorf("the service answered with %s; is the base URL right?", kind)}
+	}
+	if err == ErrBrokenOff && !streams(answered) {
+		return Failure{Err: errors.New("the service answered at once, and not with a stream: it does not know how to stream, or says what is wrong as no error")}
 	}
 	return Failure{Temporary: !malformed(err, senseless), Err: err}
 }
@@ -83,6 +89,12 @@ func Conceal(key string, err error) error {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), key, "[API key]"))
+}
+
+// streams reports whether an answer is, or may be, a stream.
+func streams(answered *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
+	return kind == "" || kind == "text/event-stream"
 }
 
 // foreignType returns the type of an answer that no model service gives, or "".

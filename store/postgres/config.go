@@ -134,6 +134,8 @@ func setRuntimeParams(params map[string]string, config Config) error {
 		"search_path": pgx.Identifier{config.Schema}.Sanitize(),
 		// Who finds the version changed after a wait must see that, and not a serialization failure.
 		"default_transaction_isolation": "read committed",
+		// A backslash is one, as in the bytes that the schema's triggers know.
+		"standard_conforming_strings": "on",
 		// Every statement finds its rows by keys, and has one good plan for all arguments and all sizes of the tables. The
 		// server, which may still take a table for empty when it makes the plan, need not think about it.
 		"plan_cache_mode":  "force_generic_plan",

@@ -160,6 +160,7 @@ func TestOpen_SettingsHoldOnEachConnectionAndAgainstTheDatabases(t *testing.T) {
 	for _, setting := range []string{
 		"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = public",
 		"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0",
+		"standard_conforming_strings = off", // nothing could be migrated, "invalid byte sequence"
 	} {
 		mustExec(t, admin, `ALTER DATABASE `+admin.Config().Database+` SET `+setting)
 	}
@@ -173,6 +174,7 @@ func TestOpen_SettingsHoldOnEachConnectionAndAgainstTheDatabases(t *testing.T) {
 			"lock_timeout":                        "2000",
 			"idle_in_transaction_session_timeout": "10000",
 			"application_name":                    "fermata",
+			"standard_conforming_strings":         "on",
 		} {
 			if found[name] != want {
 				t.Errorf("connection %d: %s is %q; want %q", i, name, found[name], want)

@@ -38,7 +38,17 @@ func absolute(path string) (string, error) {
 	case strings.ContainsRune(path, 0):
 		return "", fmt.Errorf("%w: it contains a zero byte", ErrPath)
 	}
-	return filepath.Abs(path)
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	// Of these SQLite says no more than that there was an error of the disk.
+	if info, err := os.Stat(full); err == nil && info.IsDir() {
+		return "", fmt.Errorf("%w: it is a folder; say which file in it", ErrPath)
+	} else if err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%w: it is a device or the like, and no file", ErrPath)
+	}
+	return full, nil
 }
 
 // create makes an empty file that only its owner may read, unless there is one. SQLite would make it readable for all;

@@ -166,6 +166,8 @@ func TestOpen_NotAPath(t *testing.T) {
 		":memory:":               "store/memory",
 		"file:x.db?cache=shared": "./file:x.db",
 		"a\x00b":                 "zero byte",
+		t.TempDir():              "folder",
+		os.DevNull:               "no file",
 	} {
 		s, err := Open(path)
 		if !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), hint) {

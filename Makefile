@@ -14,7 +14,7 @@ FUZZTIME ?= 20s
 # Cases per property in a soak.
 SOAKCHECKS ?= 5000
 # Flags of the build that lint looks at; empty for one without the race detector.
-LINTAS ?=
+LINTFLAGS ?=
 # Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
 MUTATEFLAGS ?=
 
@@ -52,7 +52,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 # is compiled once. What is tested gets the memory settings of those who run it.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
-	make -s lint LINTAS='$(RACE)' || { kill $$peers; exit 1; }; \
+	make -s lint LINTFLAGS='$(RACE)' || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
@@ -64,7 +64,7 @@ lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
 	@export $(ROOMY); staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
-	if [ -n "$(LINTAS)" ]; then export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) $(LINTAS)"; else export $(PLAIN); fi; \
+	if [ -n "$(LINTFLAGS)" ]; then export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) $(LINTFLAGS)"; else export $(PLAIN); fi; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); \
 	echo vet && go vet $$packages && echo staticcheck && "$$staticcheck" $$packages && echo "sum types" && "$$sumtype" $$packages
 

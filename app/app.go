@@ -99,7 +99,11 @@ const description = "Lets agents and workflows stop for a person, and go on exac
 
 // Main runs the program with the arguments of this process, and returns its exit code.
 func Main(options ...Option) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		ends = append(ends, syscall.SIGHUP) // the terminal is gone, or somebody takes it for a reload: what is under way ends well
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who asks twice does not want to wait
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, options...)

@@ -272,7 +272,7 @@ func (c *Client) once(ctx context.Context, r request, answer any) (again time.Du
 }
 
 // ErrNoName says that a run, a request or whatever else a call is about was named with an empty text, or with dots that mean another place. Nothing was sent.
-var ErrNoName = errors.New("client: the id of what this is about is empty, or a . or .. that means another place")
+var ErrNoName = errors.New("client: the id of what this is about is . or .., or empty")
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	for name := range strings.SplitSeq(r.path[1:], "/") {

@@ -244,6 +244,7 @@ func (e *Executor) ticks(guard *clockGuard) error {
 		return err
 	}
 	due, err := e.store.Due(e.life, store.RequestPaper, atOnce)
+	var stuck tally
 	for _, paper := range due {
 		known, failure := e.readRequest(paper)
 		pause := putOff
@@ -255,18 +256,21 @@ func (e *Executor) ticks(guard *clockGuard) error {
 		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, ErrDecides) {
 			continue // it was changed meanwhile, or is over: sweep lets it expire
 		}
-		e.later(paper, now.Add(pause)) // or it would be the first that is due again, for ever
-		err = errors.Join(err, fmt.Errorf("request %s: %w", paper.ID, failure))
+		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
+		if e.later(paper, now.Add(pause)) { // or it would be the first that is due again, for ever
+			err = errors.Join(err, failure)
+		} else {
+			stuck.add(failure)
+		}
 	}
-	return err
+	return errors.Join(err, stuck.err())
 }
 
-// later moves the time at which a paper is due that cannot be worked on now.
-func (e *Executor) later(paper store.Paper, next time.Time) {
+// later moves the time at which a paper is due that cannot be worked on now, and reports whether it could.
+func (e *Executor) later(paper store.Paper, next time.Time) bool {
 	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
-	if err := e.amend(e.life, paper.Account, change); err != nil && !errors.Is(err, store.ErrStale) {
-		e.config.Log.Error("a paper could not be put off", "kind", paper.Kind, "err", err)
-	}
+	err := e.amend(e.life, paper.Account, change)
+	return err == nil || errors.Is(err, store.ErrStale)
 }
 
 // How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// away is a store that cannot be written to until some time, as one that is restarted.
+// away is a store that cannot be reached until some time, as one that is restarted.
 type away struct {
 	store.Store
 	until atomic.Pointer[time.Time]
@@ -54,6 +54,13 @@ func (a *away) Claim(ctx context.Context, claim store.Claim) (*store.Work, error
 		return nil, err
 	}
 	return a.Store.Claim(ctx, claim)
+}
+
+func (a *away) Now(ctx context.Context) (time.Time, error) {
+	if err := a.err(); err != nil {
+		return time.Time{}, err
+	}
+	return a.Store.Now(ctx)
 }
 
 func (a *away) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
@@ -153,6 +160,50 @@ func TestI16_NobodyTakesARunFromThemselves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nobody could renew a lease while the store was away, so those of all runs that were executed were over when it came back: whichever process was first took
+// them from the others, and all was done twice. One that has died is still taken over, a little later.
+func TestI16_AfterAnOutageEachProcessKeepsWhatItExecutes(t *testing.T) {
+	for name, dies := range map[string]bool{"it lives": false, "it has died": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &away{Store: memory.NewRuns(nil)}
+				p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
+					if n > 1 {
+						return done, nil
+					}
+					a.goes(21 * time.Second)
+					time.Sleep(time.Minute)
+					return done, nil
+				}}
+				poll := func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second }
+				first, second := executorOf(t, &mute{Store: a, dead: dies}, p, poll), executorOf(t, a, p, poll)
+				second.Start()
+				time.Sleep(time.Second)
+				begin := time.Now()
+				go func() { _, _ = first.Run(context.Background(), startSlowly()) }()
+				time.Sleep(time.Second) // now it has the run
+				completed(t, mustRun(t, second, startSlowly()))
+				if n, took := p.executed.Load(), time.Since(begin); dies && (n != 2 || took > 30*time.Second) || !dies && n != 1 {
+					t.Errorf("it was executed %d times, and over after %s", n, took)
+				}
+			})
+		})
+	}
+}
+
+// mute is a store of a process that renews nothing, if it is dead.
+type mute struct {
+	store.Store
+	dead bool
+}
+
+func (m *mute) Renew(ctx context.Context, lease store.Lease, long time.Duration) error {
+	if m.dead {
+		return errReset
+	}
+	return m.Store.Renew(ctx, lease, long)
 }
 
 // Who has to end at once does not wait for a store that is away.

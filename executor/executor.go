@@ -103,6 +103,7 @@ type Executor struct {
 	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
 	explaining, sending atomic.Int64
 	held                holdings                  // the leases of what is executed here
+	contact             contact                   // with the store
 	calling             atomic.Int64              // the executions that have no worker: see aside
 	full                atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 

@@ -40,18 +40,22 @@ func (e *Executor) deliver() {
 			e.config.Log.Error("looking for what has to be told", "err", err)
 		}
 		var told atomic.Int64
+		var unclaimed tally
 		var group sync.WaitGroup
 		for _, paper := range due {
 			places <- struct{}{}
 			group.Add(1)
 			e.work.Go(func() {
 				defer func() { <-places; group.Done() }()
-				if e.sent(paper) {
+				if e.sent(paper, &unclaimed) {
 					told.Add(1)
 				}
 			})
 		}
 		waitFor(&group, tellPatience)
+		if err := unclaimed.err(); err != nil && e.life.Err() == nil {
+			e.config.Log.Error("people could not be told, as nothing can be written", "err", err)
+		}
 		if len(due) < room || told.Load() == 0 {
 			e.rests(e.config.Poll)
 		}
@@ -74,8 +78,12 @@ func waitFor(group *sync.WaitGroup, atMost time.Duration) {
 }
 
 // sent claims and sends a notice, and reports whether that went well. It did if another process has it.
-func (e *Executor) sent(paper store.Paper) bool {
+func (e *Executor) sent(paper store.Paper, unclaimed *tally) bool {
 	n, err := e.claimNotice(paper)
+	if err != nil {
+		unclaimed.add(fmt.Errorf("notice %s of %s: %w", paper.ID, paper.Account, err))
+		return false
+	}
 	if n != nil {
 		err = e.send(n)
 	}

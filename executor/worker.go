@@ -61,7 +61,14 @@ func (e *Executor) take() (*store.Work, error) {
 	if err := e.keepOwn(e.life); err != nil {
 		return nil, err
 	}
-	return e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
+	if waits, err := e.givesTime(); waits || err != nil {
+		return nil, err
+	}
+	work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
+	if err == nil {
+		e.heard()
+	}
+	return work, err
 }
 
 // callsAtOnce is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
@@ -112,6 +119,7 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	if err != nil {
 		return 0, 0, err
 	}
+	e.heard()
 	if !guard.trusts(now, time.Now()) {
 		e.config.Log.Error("the clock of the store has jumped: nothing expires for now", "ahead", guard.jumped)
 		return 0, 0, nil

@@ -158,12 +158,12 @@ func startServe(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// end INT|TERM ends the server, which must end well, and must not have said anything more on standard output.
+// end INT|TERM|HUP ends the server, which must end well, and must not have said anything more on standard output.
 func end(ts *testscript.TestScript, _ bool, args []string) {
 	all := <-servers
 	p := all[ts.Getenv("WORK")]
 	servers <- all
-	signal := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM}[args[0]]
+	signal := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
 	ts.Check(p.Process.Signal(signal))
 	rest, _ := io.ReadAll(p.out)
 	err := p.Wait()

@@ -36,6 +36,7 @@ type life struct {
 	trace []string // what it called
 	dead  bool
 	late  func() // what is still on its way
+	dies  func() // ends the executor, which would try for half a minute to write down what it did; nil while there is none
 }
 
 func (l *life) pass(what string, call func()) error {
@@ -57,7 +58,17 @@ func (l *life) pass(what string, call func()) error {
 	case late:
 		l.late = call
 	}
+	if l.dies != nil {
+		l.dies()
+	}
 	return errDead
+}
+
+// of says whose life it is.
+func (l *life) of(t *testing.T, e *executor.Executor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dies = func() { stop(t, e) }
 }
 
 // gone reports whether it is over.
@@ -125,6 +136,7 @@ func (s *shop) open(death point) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	l.of(s.t, e)
 	s.now = &process{e, l}
 	if s.born > 1 {
 		e.Start()

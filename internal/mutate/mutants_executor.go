@@ -137,7 +137,7 @@ var executorMutants = []mutant{
 		swap(`if r.Once.Key == "" {`, `if true {`),
 		"./executor", "TestGrants_WhatIsWantedAgain"},
 	{"I4", "a grant is used once more by who takes over", "executor/grants.go",
-		swap("g.Match(in, decision, before, in.At)", "g.Match(in, decision, g.Usage, in.At)"),
+		swap("Uses: g.Usage.Uses - bill.uses(g), Amount: g.Usage.Amount - bill.spent(g)}", "Uses: g.Usage.Uses, Amount: g.Usage.Amount}"),
 		"./executor", "TestGrants_AUse"},
 	{"I16", "a process takes a run from itself", "executor/holding.go",
 		swap("if passed(one.at, now) > long {", "if false {"),

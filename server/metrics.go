@@ -168,6 +168,38 @@ func (w work) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// RulesTrouble is what is wrong with the files of rules and groups as they are now. Actions are judged all the same.
+type RulesTrouble struct {
+	// Refused says that a file cannot be loaded: what was in force before stays in force.
+	Refused bool
+	// Unsatisfiable says that rules in force ask what nobody in the groups can give any more.
+	Unsatisfiable bool
+}
+
+var rulesDesc = desc("fermata_rules_trouble",
+	"1 while there is that trouble with the files of rules and groups: refused if one cannot be loaded, and what was in force stays; unsatisfiable if rules ask what nobody can give.", "trouble")
+
+// rulesTrouble shows the trouble; nil is that there is none.
+type rulesTrouble func() RulesTrouble
+
+// Describe is for the registry.
+func (rulesTrouble) Describe(to chan<- *prometheus.Desc) { to <- rulesDesc }
+
+// Collect is for the registry.
+func (look rulesTrouble) Collect(to chan<- prometheus.Metric) {
+	var now RulesTrouble
+	if look != nil {
+		now = look()
+	}
+	for name, there := range map[string]bool{"refused": now.Refused, "unsatisfiable": now.Unsatisfiable} {
+		value := 0.0
+		if there {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(rulesDesc, prometheus.GaugeValue, value, name)
+	}
+}
+
 // Metrics serves what operators watch, in Prometheus' format.
 func (s *Server) Metrics() http.Handler {
 	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})

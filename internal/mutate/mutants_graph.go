@@ -68,7 +68,7 @@ var graphMutants = []mutant{
 		swap(`if loaded.head.Graph != fl.name {`, `if false {`),
 		"./graph", "TestLoad_Corrupt"},
 	{"I5", "a program without the node that waits goes on", "graph/run.go",
-		swap(`if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {`, `if missing := fl.resumable(s.loaded, ""); false {`),
+		swap(`if err := fl.resumable(s.loaded); err != nil {`, `if err := fl.resumable(s.loaded); err != nil && false {`),
 		"./graph", "TestChanged"},
 	{"I2", "a field that was renamed is lost in silence", "graph/load.go",
 		swap(`if len(unknown) == 0 || len(lacking) == 0 {`, `if true {`),

@@ -343,23 +343,30 @@ func (f *frame) loadTasks(loader *stateLoader) error {
 // result restores what a node had left when its step was cut off.
 func (l *stateLoader) result(t *task, st *savedTask) error {
 	f := l.frame
-	for _, name := range st.Changed {
-		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
-			return f.flow.changed(f.sess.Run(), fmt.Sprintf("%s with a result in field %q", t.place, name))
-		}
-	}
 	var err error
-	if t.result, err = l.decode(t.at, st.Changed, st.Rev); err != nil {
+	if t.result, err = l.left(st); err != nil {
 		return err
 	}
 	t.rev, t.written = st.Rev, !l.changed
 	t.changed = diff(f.flow.shape, t.base, t.result, nil)
-	if l.changed { // the parts are in a form that is no longer read
+	if l.changed { // the parts are in a form that is no longer read: those of the new one take their place, in the same save
 		for _, name := range st.Changed {
 			f.remove(l.partName(name, st.Rev))
 		}
+		f.touchTask(t)
 	}
 	return nil
+}
+
+// left reads what a node had left when its step was cut off.
+func (l *stateLoader) left(st *savedTask) (statePtr, error) {
+	fl := l.frame.flow
+	for _, name := range st.Changed {
+		if _, known := fl.shape.byName[name]; !known && (!l.changed || fl.migrate == nil) {
+			return nil, fl.changed(l.saved.head.Run, fmt.Sprintf("%s with a result in field %q", st.place, name))
+		}
+	}
+	return l.decode(st.At, st.Changed, st.Rev)
 }
 
 // modify lets the caller's state modifiers change the state. What they change is also what waiting nodes will see.

@@ -137,8 +137,8 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	case s.head.Status == StatusRunning && !s.takeOver:
 		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
-	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
-		return nil, fl.changed(run, missing...)
+	if err := fl.resumable(s.loaded); err != nil {
+		return nil, err
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {

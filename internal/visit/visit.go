@@ -442,6 +442,25 @@ func (s *Scope) Answered(key string) bool {
 	return r != nil && r.Status == Answered
 }
 
+// AnsweredAs returns the last question of a kind at this place that has its answer, as if it were asked once more; nil if there is none.
+func (s *Scope) AnsweredAs(kind string) *Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil {
+		return nil
+	}
+	var last *Record
+	for _, r := range s.mem.records.All() {
+		if r.Rel == s.Rel && r.Kind == kind && r.Status == Answered && (last == nil || r.Seq > last.Seq) {
+			last = r
+		}
+	}
+	if last != nil {
+		last.used = true
+	}
+	return last
+}
+
 // Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is
 // not asked again, and that means nothing.
 func (s *Scope) Skip() {

@@ -41,6 +41,13 @@ func (b *barred) Standing(ctx context.Context, account, stateKey string, own sto
 	return b.Store.Standing(ctx, account, stateKey, own)
 }
 
+func (b *barred) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	if kind == "resume" {
+		b.stop("Paper")
+	}
+	return b.Store.Paper(ctx, account, kind, id)
+}
+
 func (b *barred) Amend(ctx context.Context, account string, beside store.Beside) error {
 	if slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "resume" }) {
 		b.stop("Amend")
@@ -129,6 +136,8 @@ func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 		{who: "mallory", before: "Amend", after: "Decide", first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "", want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "Paper", after: "Decide", first: true, want: string(store.AlreadyDecided)}, // it reads that the store will answer
+		{who: "mallory", before: "Paper", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "", after: "", beforeGoes: true, want: string(executor.Forbidden)},
 		{who: "mallory", before: "Standing", after: "", byClock: true, want: string(store.AlreadyDecided)},
 		{who: "bob", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},

@@ -118,7 +118,7 @@ var workMetrics = []struct {
 	{desc("fermata_executions_unfinished_total", "Executions that could not be finished, and are tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
 	{desc("fermata_executions_fenced_total", "Executions that somebody else took over from this process."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
 	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
-	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
+	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed or is gone."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
 	{desc("fermata_key_file_unread", "1 while this process cannot read its key file again; it goes on with the keys that it knows."), prometheus.GaugeValue, func(s executor.Stats) int64 {
 		if s.KeysUnread {
 			return 1

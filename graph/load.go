@@ -15,10 +15,10 @@ import (
 )
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
-func (fl *compiled) frameAt(s *session, place, address string, input statePtr) (*frame, error) {
-	f := newFrame(fl, s, place, address)
+func (fl *compiled) frameAt(s *session, names visit.Frame, input statePtr) (*frame, error) {
+	f := newFrame(fl, s, names)
 	var err error
-	if s.loaded != nil && s.loaded.at(place).frame != nil {
+	if s.loaded != nil && s.loaded.at(names.Place).frame != nil {
 		err = f.load(s.loaded)
 	} else {
 		err = f.start(input)

@@ -105,13 +105,19 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 
 // end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (e *Executor) end(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
-	return whileStale(ctx, func() error {
+	var filed []string
+	err := whileStale(ctx, func() error {
 		beside, err := e.ending(ctx, run, by, as)
 		if err == nil {
+			filed = beside.Requests()
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
 		return err
 	})
+	if err == nil || isNotFound(err) { // also if it is over: whoever ended it may have died of it
+		err = cmp.Or(e.withdrawLate(ctx, run, string(as), filed), err)
+	}
+	return err
 }
 
 // ending is what is written with the end of a run.
@@ -170,6 +176,9 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, c.Beside)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
+	}
+	if err == nil {
+		err = e.withdrawLate(ctx, c.run, string(store.Cancelled), c.Requests())
 	}
 	return err
 }

@@ -219,3 +219,86 @@ func TestCheck_LooksAtInnerGraphsThatAnotherProgramWentOnWith(t *testing.T) {
 		t.Error("the run was changed")
 	}
 }
+
+// stopping is a graph that is stopped behind its first node.
+func stopping(t testing.TB, c *counter, build func(g *graph.Graph[notes])) (*graph.Graph[notes], context.Context) {
+	ctx, stop := graph.WithStop(t.Context())
+	g := graph.New[notes]("stopping")
+	g.Node("a", func(_ context.Context, s notes) (notes, error) {
+		stop(graph.NoLimit)
+		return s, nil
+	})
+	g.Node("b", write(c, "b", fieldA))
+	g.Edge(graph.Start, "a")
+	g.Edge("a", "b")
+	g.Edge("b", graph.End)
+	if build != nil {
+		build(g)
+	}
+	return g, ctx
+}
+
+// The node was to be entered when the run was stopped for the deploy, and was entered after it without a word.
+func TestI5_AHoldThatADeployBringsHoldsARunThatWasStoppedBeforeIt(t *testing.T) {
+	var c counter
+	was, ctx := stopping(t, &c, nil)
+	h := newHarness(t, was)
+	_, err := h.flow.Run(ctx, notes{}, graph.WithStore(h.st), graph.WithRun(h.run))
+	wantErr(t, err, graph.ErrStopped)
+	is, _ := stopping(t, &c, func(g *graph.Graph[notes]) { g.HoldBefore("b") })
+	h.flow = compile(t, is)
+
+	_, err = h.resume()
+
+	open := h.waits(err)
+	if len(open) != 1 || open[0].Kind != graph.KindHold || c.of("b") != 0 {
+		t.Fatalf("waits at %v, b ran %d times", addresses(open), c.of("b"))
+	}
+	if out, err := h.resume(graph.Answer(open[0].ID, nil)); err != nil || out.A != "b" {
+		t.Errorf("let go: got %+v, %v", out, err)
+	}
+}
+
+// A stop inside a node counted as a failure of the node, behind which an effect that has failed is tried again: beside what the node had done instead.
+func TestI14_AStopInsideANodeDoesNotHaveItTryAgainWhatFailed(t *testing.T) {
+	var c counter
+	g, ctx := stopping(t, &c, nil)
+	inner := compile(t, g)
+	pay := func(ctx context.Context, card string) error {
+		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "pay", Args: card, Policy: fermata.PolicyFunc(
+			func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+				return fermata.Ruling{Verdict: fermata.Allow}, nil
+			})})
+		if err != nil {
+			return err
+		}
+		_, err = fermata.Effect(ctx, yes, func(context.Context, string, string) (string, error) {
+			if c.add(card); card == "mine" && c.of(card) == 1 {
+				return "", fermata.NotDone(errDown)
+			}
+			return "", nil
+		})
+		return err
+	}
+	outer := graph.New[notes]("outer")
+	outer.Node("n", func(ctx context.Context, s notes) (notes, error) {
+		if pay(ctx, "mine") != nil {
+			if err := pay(ctx, "yours"); err != nil {
+				return s, err
+			}
+		}
+		return inner.Run(ctx, s)
+	})
+	outer.Edge(graph.Start, "n")
+	outer.Edge("n", graph.End)
+	h := newHarness(t, outer)
+	_, err := h.flow.Run(ctx, notes{}, graph.WithStore(h.st), graph.WithRun(h.run))
+	wantErr(t, err, graph.ErrStopped)
+
+	_, err = h.resume()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want(t, map[string]int{"mine": 1, "yours": 1, "b": 1})
+}

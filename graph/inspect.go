@@ -98,7 +98,7 @@ func (fl *compiled) savedState(saved *checkpoint, frameAt string, task *savedTas
 
 // loader reads the states of a saved frame that nobody goes on with.
 func (fl *compiled) loader(saved *checkpoint, frameAt string) (*stateLoader, error) {
-	f := newFrame(fl, nil, frameAt, fl.name)
+	f := newFrame(fl, nil, visit.Frame{Place: frameAt, Address: fl.name})
 	sf := saved.at(frameAt).frame
 	if sf == nil {
 		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)

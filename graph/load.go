@@ -15,10 +15,10 @@ import (
 )
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
-func (fl *compiled) frameAt(s *session, place, address string, input statePtr) (*frame, error) {
-	f := newFrame(fl, s, place, address)
+func (fl *compiled) frameAt(s *session, names visit.Frame, input statePtr) (*frame, error) {
+	f := newFrame(fl, s, names)
 	var err error
-	if s.loaded != nil && s.loaded.at(place).frame != nil {
+	if s.loaded != nil && s.loaded.at(names.Place).frame != nil {
 		err = f.load(s.loaded)
 	} else {
 		err = f.start(input)
@@ -60,8 +60,26 @@ func (f *frame) load(saved *checkpoint) error {
 	if err := f.release(); err != nil {
 		return err
 	}
+	if err := f.holdAnew(); err != nil {
+		return err
+	}
 	f.showHolds()
 	return f.advance()
+}
+
+// holdAnew stops before nodes that the program now holds before, and that were about to be entered when another program ran it last, as by a stop for a deploy.
+func (f *frame) holdAnew() error {
+	for _, t := range f.tasks {
+		saved := f.sess.loaded.at(t.place)
+		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold, too, is among the records
+		if t.status != taskReady || !f.flow.before[t.node] || entered {
+			continue
+		}
+		if err := f.hold(t, taskHeld, holdBefore); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showHolds lets people see the states that open holds stand for.

@@ -200,7 +200,7 @@ func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (st
 }
 
 func (fl *compiled) goOn(ctx context.Context, s *session, input statePtr) (statePtr, error) {
-	f, err := fl.frameAt(s, "", fl.address, input)
+	f, err := fl.frameAt(s, visit.Frame{Address: fl.address}, input)
 	if err != nil && s.loaded == nil {
 		return nil, err // nothing has begun, and nothing is saved
 	}

@@ -76,6 +76,12 @@ var graphMutants = []mutant{
 		f.touchTask(t)`, `f.remove(l.partName(name, st.Rev))
 		}`),
 		"./graph", "TestI14_AResultThat"},
+	{"I5", "a hold that a deploy brings is passed by", "graph/load.go",
+		swap(`if err := f.holdAnew(); err != nil {`, `if err := error(nil); err != nil {`),
+		"./graph", "TestI5_AHoldThatADeploy"},
+	{"I14", "a stop inside a node is a failure of the node", "graph/step.go",
+		swap(`if !onlyStopped(err) {`, `if true {`),
+		"./graph", "TestI14_AStopInside"},
 	{"I2", "a field that was renamed is lost in silence", "graph/load.go",
 		swap(`if len(unknown) == 0 || len(lacking) == 0 {`, `if true {`),
 		"./graph", "TestChanged"},

@@ -141,7 +141,9 @@ var rootMutants = []mutant{
 		swap(`r.Status, r.Answer = Open, nil`, `r.Answer = nil`),
 		".", "TestApprove_Edits|TestEffect_AReceipt"},
 	{"I5", "a node asks when it has returned", "internal/visit/interrupt.go",
-		swap(`if s.ended {`, `if false {`),
+		swap(`if s.over() {
+		return nil, nil, ErrEnded`, `if false {
+		return nil, nil, ErrEnded`),
 		"./graph", "TestAsk_AfterTheNodeHasReturned"},
 	{"I2", "an answer is used for a later question", "internal/visit/interrupt.go",
 		swap(`r.Kind != "" && !r.used &&`, `r.Kind == "" && !r.used &&`),

@@ -19,7 +19,9 @@ func (fl *compiled) frameAt(s *session, names visit.Frame, input statePtr) (*fra
 	f := newFrame(fl, s, names)
 	var err error
 	if s.loaded != nil && s.loaded.at(names.Place).frame != nil {
-		err = f.load(s.loaded)
+		if err = f.load(s.loaded); err != nil {
+			err = &loadError{err}
+		}
 	} else {
 		err = f.start(input)
 	}
@@ -29,6 +31,13 @@ func (fl *compiled) frameAt(s *session, names visit.Frame, input statePtr) (*fra
 	s.join(f)
 	return f, nil
 }
+
+// loadError is the error of a saved frame that cannot be gone on with. It is the run's own business: whoever runs graphs and tells of their errors, as a tool, must
+// not take it for a result, or what was asked there would be passed by.
+type loadError struct{ error }
+
+func (e *loadError) Unwrap() error { return e.error }
+func (e *loadError) OfTheRun()     {}
 
 // load restores the frame and readies what has been answered.
 func (f *frame) load(saved *checkpoint) error {

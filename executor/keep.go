@@ -25,9 +25,7 @@ func (e *Executor) retain() {
 		if err == nil && guard.trusts(now, time.Now()) { // what is deleted because a clock has jumped does not come back
 			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
 		}
-		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("forgetting old runs", "err", err)
-		}
+		e.complain("forgetting old runs", err)
 		e.rests(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
 	}
 }

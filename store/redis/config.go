@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,6 +39,8 @@ const (
 	defaultTimeout = 250 * time.Millisecond
 	defaultMaxPart = 1 << 20
 	defaultPause   = 5 * time.Second
+
+	dialTimeout = 5 * time.Second // as that of the client
 )
 
 func (c Config) withDefaults() Config {
@@ -74,7 +77,8 @@ func (c Config) check() error {
 }
 
 // NewClient returns a client that suits New, from redis://user:password@host:port/database, rediss:// (with TLS) or
-// unix://. It connects when it is first used. Whoever makes it closes it.
+// unix://. It connects when it is first used. Whoever makes it closes it. It hangs up on whatever announces an answer that no Redis gives: other clients
+// make room for it, and end the process if there is not so much.
 func NewClient(rawURL string) (*goredis.Client, error) {
 	options, err := goredis.ParseURL(rawURL)
 	if err != nil {
@@ -85,6 +89,8 @@ func NewClient(rawURL string) (*goredis.Client, error) {
 	options.ContextTimeoutEnabled = true
 	// Trying again is not worth the time: the store behind has everything.
 	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
+	guarded(options)
 	return goredis.NewClient(options), nil
 }
 

@@ -26,6 +26,9 @@ type demoCommand struct {
 	Addr string `help:"Where to listen; 127.0.0.1:8080 by default, 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
 
+// errLocked says that another process has a lock.
+var errLocked = errors.New("locked")
+
 // demoAccount is whose runs the demo shows, and demoPerson who looks at them.
 const (
 	demoAccount = "demo"
@@ -37,6 +40,15 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
+	// A demo ends the key of the one before it, so there can be only one at a time.
+	release, err := lockFile(filepath.Join(c.Data, "demo.lock"))
+	if errors.Is(err, errLocked) {
+		return fmt.Errorf("a demo runs on the folder %s already: use that one, or name another folder with --data", c.Data)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
 	graphs, err := sample.Graphs()
 	if err != nil {
 		return err

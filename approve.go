@@ -110,7 +110,8 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 		return none, err
 	}
 	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest, wanted: digest, place: place.FullAddress()}
-	ruling, err := rule(ctx, place, action.Policy, action.Name, raw, digest)
+	asked.id = ident.Derive("apr", scope.Host.Run(), place.At())
+	ruling, err := asked.rule(ctx, place, action.Policy)
 	if err != nil {
 		return none, err
 	}
@@ -118,7 +119,6 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	case Deny:
 		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: byRule(ruling)}
 	case Allow:
-		asked.id = ident.Derive("apr", scope.Host.Run(), place.At())
 		asked.by, asked.policy = byRule(ruling), ruling.Policy
 		return asked, nil
 	}
@@ -158,23 +158,28 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rule returns what the policies say of the action. They are asked once per visit and place: a second word could differ.
-func rule(ctx context.Context, place *visit.Scope, own Policy, name string, args json.RawMessage, digest string) (Ruling, error) {
+// rule returns what the policies say of the action. They are asked once per visit and place: a second word could differ. Of what was begun they are not
+// asked at all: it was approved, by a policy whose word is kept or by a person, and under another approval the ledger would not know it.
+func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (Ruling, error) {
 	var ruling Ruling
 	general, _ := place.Host.Policy().(Policy)
-	if general == nil && (own == nil || own == AlwaysAsk) {
+	begun := a.begun()
+	if !begun && general == nil && (own == nil || own == AlwaysAsk) {
 		return ruling, nil
 	}
 	if said, ok := place.Recall(entryRuling); ok {
 		return ruling, json.Unmarshal(said, &ruling)
 	}
+	if begun {
+		return ruling, nil
+	}
 	address, err := ParseAddress(place.FullAddress())
 	if err != nil {
 		return ruling, err
 	}
-	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: name, Args: args, Digest: digest})
+	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: a.action, Args: a.raw, Digest: a.digest})
 	if err != nil {
-		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)
+		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err)
 	}
 	said, err := json.Marshal(ruling)
 	if err != nil {
@@ -276,12 +281,16 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 	if asked.Edited() { // it speaks of other arguments
 		question.Summary = ""
 	}
-	decision, id, err := Approval.ask(visit.With(ctx, place), question)
+	asked.id = ident.Derive("apr", place.Host.Run(), place.At())
+	decide := Approval.ask
+	if asked.begun() { // then this was approved, however a newer program would put the question
+		decide = Approval.askedBefore
+	}
+	decision, id, err := decide(visit.With(ctx, place), question)
 	if err != nil {
 		return none, err
 	}
 	asked.by, asked.asked = decision.By, id
-	asked.id = ident.Derive("apr", place.Host.Run(), place.At())
 	switch decision.Verb {
 	case VerbApprove:
 		if decision.Args == nil {
@@ -309,14 +318,14 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 		return none, err
 	}
 	edit := place.Child(Segment{Type: "edit", ID: digest[:12]}.String())
-	ruling, err := rule(ctx, edit, own, asked.action, raw, digest)
+	asked.raw, asked.args, asked.digest = raw, args, digest
+	ruling, err := asked.rule(ctx, edit, own)
 	if err != nil {
 		return none, err
 	}
 	if ruling.Verdict == Deny {
 		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
 	}
-	asked.raw, asked.args, asked.digest = raw, args, digest
 	return asked, nil
 }
 

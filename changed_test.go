@@ -229,3 +229,82 @@ func TestGetInterruptState_AStateOfAnEarlierProgramIsMissing(t *testing.T) {
 var allowing = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 	return fermata.Ruling{Verdict: fermata.Allow}, nil
 })
+
+// twoLines is a ledger that knows an effect by the approval under which it was begun.
+type twoLines map[string]fermata.LedgerLine
+
+func (l twoLines) Begin(_ context.Context, in fermata.Intent) (fermata.LedgerLine, bool, error) {
+	line, known := l[fmt.Sprint(in.Interrupt, in.Try)]
+	if !known {
+		l[fmt.Sprint(in.Interrupt, in.Try)] = fermata.LedgerLine{State: fermata.EffectBegun}
+	}
+	return line, !known, nil
+}
+
+func (l twoLines) End(_ context.Context, in fermata.Intent, line fermata.LedgerLine) error {
+	l[fmt.Sprint(in.Interrupt, in.Try)] = line
+	return nil
+}
+
+// dropsAndAsks drops a table, counts that, and asks a person afterwards.
+func dropsAndAsks(done *int, action fermata.Action[drop], fn func() error) node {
+	action.Name = "drop"
+	return func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, action)
+		if err != nil {
+			return "", err
+		}
+		if _, err = fermata.Effect(ctx, yes, func(context.Context, drop, string) (string, error) {
+			*done++
+			return "", fn()
+		}); err != nil {
+			return "", err
+		}
+		return certain.Ask(ctx, "sure?")
+	}
+}
+
+func noError() error { return nil }
+
+// Where there had been no policy and now was one, or the other way round, the ledger was asked for an effect of another approval, and had none.
+func TestI4_AnEffectThatWasBegunIsInDoubtUnderAnotherPolicyToo(t *testing.T) {
+	for name, policies := range map[string][2]fermata.Policy{
+		"one that came": {nil, allowing},
+		"one that went": {allowing, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := 0
+			r := newRun(t, dropsAndAsks(&done, fermata.Action[drop]{Policy: policies[0]}, func() error { panic("the process dies") }), graph.WithLedger(twoLines{}))
+			_, err := r.start()
+			if policies[0] == nil {
+				_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+			}
+			if _, died := errors.AsType[*graph.PanicError](err); !died {
+				t.Fatal(err)
+			}
+			r.deploy(dropsAndAsks(&done, fermata.Action[drop]{Policy: policies[1]}, noError))
+
+			_, err = r.resume()
+
+			if ic := waitsFor(t, err); ic.Kind != fermata.InDoubt.Name() || done != 1 {
+				t.Errorf("waits for %s, and it was done %d times", ic.Kind, done)
+			}
+		})
+	}
+}
+
+// A person was asked whether to do what had been done, could say no to it, and the answer that had just come was lost.
+func TestApprove_WhatWasDoneIsNotAskedForAgainInOtherWords(t *testing.T) {
+	done := 0
+	r := newRun(t, dropsAndAsks(&done, fermata.Action[drop]{Summary: "drops it"}, noError))
+	_, err := r.start()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, Args: []byte(`{"table":"old"}`)})
+	ic := waitsFor(t, err)
+	r.deploy(dropsAndAsks(&done, fermata.Action[drop]{Summary: "drops the table", Fixed: true}, noError))
+
+	out, err := r.resume(graph.Answer(ic.ID, "yes"))
+
+	if err != nil || out != "yes" || done != 1 {
+		t.Errorf("got %q, %v; it was done %d times", out, err, done)
+	}
+}

@@ -159,10 +159,24 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	if signal != nil {
 		return answer, signal.Record.ID, signal
 	}
-	if answer, err = k.recall(record, data); err != nil {
-		return answer, record.ID, scope.RefuseAndWait(record.ID, err)
+	return k.answerOf(scope, record, data)
+}
+
+// askedBefore is ask for a question that was answered in this visit, in these words or in others.
+func (k *Kind[Q, A]) askedBefore(ctx context.Context, question Q) (answer A, id string, err error) {
+	scope := visit.From(ctx)
+	if record := scope.AnsweredAs(k.name); record != nil {
+		return k.answerOf(scope, record, record.Data)
 	}
-	return answer, record.ID, nil
+	return k.ask(ctx, question)
+}
+
+// answerOf is the answer to a question, or the error to wait with if the question is open again because of it.
+func (k *Kind[Q, A]) answerOf(scope *visit.Scope, record *visit.Record, question json.RawMessage) (answer A, id string, err error) {
+	if answer, err = k.recall(record, question); err != nil {
+		err = scope.RefuseAndWait(record.ID, err)
+	}
+	return answer, record.ID, err
 }
 
 // recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -251,4 +252,32 @@ func TestI2_ATool_ThatNoLongerTakesWhatWasDecidedOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A tool that runs a graph waits in a node that the program no longer has. With a tool whose errors the model is told, the model was, and the question and its answer were
+// gone.
+func TestI2_AGraphInAToolThatLostTheNodeThatAskedIsNoErrorOfTheTool(t *testing.T) {
+	clerk := func(c *counter, node string) agent.Agent {
+		g := graph.New[string]("inner")
+		g.Node(node, func(ctx context.Context, _ string) (string, error) { return question.Ask(ctx, "which seat?") })
+		g.Edge(graph.Start, node)
+		g.Edge(node, graph.End)
+		flow := must(g.Compile())
+		seats := tool.New("seats", "", func(ctx context.Context, in city) (string, error) { return flow.Run(ctx, in.To) })
+		return chat(c, "clerk", tools(tool.TellErrors(seats)), script.Calls(call("seats", "Paris")), script.Say("Done."))
+	}
+	everywhere(t, func(t *testing.T, p *program) {
+		var c counter
+		p.build = func() agent.Agent { return clerk(&c, "asks") }
+		ic := one(t, p.query("go").waits(t))
+
+		p.build, p.now = func() agent.Agent { return clerk(&c, "wonders") }, nil
+		changed := p.answer(ic, "12A")
+		if _, ok := errors.AsType[*graph.ChangedError](changed.err); !ok {
+			t.Fatalf("the change should be noticed, but: %q", changed.log())
+		}
+
+		p.build, p.now = func() agent.Agent { return clerk(&c, "asks") }, nil
+		p.resume().wantLog(t, "clerk did seats: 12A", "clerk says Done.", "clerk finished")
+	})
 }

@@ -237,12 +237,8 @@ func (e *Executor) tick() {
 	var guard clockGuard
 	for !e.closing() {
 		e.watchKeys()
-		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
-			e.config.Log.Error("the routes of requests", "err", err)
-		}
-		if err := e.explain(); err != nil && e.life.Err() == nil {
-			e.config.Log.Error("looking for what runs were asked", "err", err)
-		}
+		e.complain("the routes of requests", e.ticks(&guard))
+		e.complain("looking for what runs were asked", e.explain())
 		e.rests(e.config.Poll)
 	}
 }

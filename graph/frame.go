@@ -51,8 +51,9 @@ type frame struct {
 	}
 }
 
-func newFrame(fl *compiled, s *session, place, address string) *frame {
-	f := &frame{flow: fl, sess: s, names: visit.Frame{Host: s, Place: place, Address: address}, listed: true}
+func newFrame(fl *compiled, s *session, names visit.Frame) *frame {
+	f := &frame{flow: fl, sess: s, names: names, listed: true}
+	f.names.Host = s
 	f.next = f.room.next[:0]
 	f.tasks, f.runs, f.changed = f.room.tasks[0][:0], f.room.tasks[1][:0], f.room.tasks[2][:0]
 	f.spare = &f.room.task
@@ -224,6 +225,9 @@ func (f *frame) run(ctx context.Context) error {
 		if err := stopRequested(ctx, stop); err != nil {
 			return err
 		}
+		if f.names.Over() {
+			return visit.ErrEnded
+		}
 		if steps == f.flow.maxSteps {
 			return &StepLimitError{Graph: f.flow.name, Limit: f.flow.maxSteps}
 		}
@@ -239,8 +243,12 @@ func (f *frame) run(ctx context.Context) error {
 	return f.rest()
 }
 
-// save makes the step durable, unless the run saves only when it holds.
+// save makes the step durable, unless the run saves only when it holds. What was left behind by the node around it saves nothing: somebody else may have
+// gone on with the run.
 func (f *frame) save(ctx context.Context) error {
+	if f.names.Over() {
+		return visit.ErrEnded
+	}
 	if f.sess.saveOnHold {
 		return nil
 	}

@@ -52,8 +52,8 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 	if err != nil {
 		return err
 	}
-	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
-		return fl.changed(run, missing...)
+	if err := fl.resumable(s.loaded); err != nil {
+		return err
 	}
 	_, err = fl.savedState(s.loaded, "", nil)
 	return err
@@ -86,20 +86,26 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
 func (fl *compiled) savedState(saved *checkpoint, frameAt string, task *savedTask) (statePtr, error) {
-	f := newFrame(fl, nil, frameAt, fl.name)
-	sf := saved.at(frameAt).frame
-	if sf == nil {
-		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
-	}
-	f.clock = sf.Clock
-	loader := stateLoader{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
-	if err := loader.fields(); err != nil {
+	loader, err := fl.loader(saved, frameAt)
+	if err != nil {
 		return nil, err
 	}
 	if task != nil {
 		return loader.at(task.At)
 	}
-	return f.state, nil
+	return loader.frame.state, nil
+}
+
+// loader reads the states of a saved frame that nobody goes on with.
+func (fl *compiled) loader(saved *checkpoint, frameAt string) (*stateLoader, error) {
+	f := newFrame(fl, nil, visit.Frame{Place: frameAt, Address: fl.name})
+	sf := saved.at(frameAt).frame
+	if sf == nil {
+		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
+	}
+	f.clock = sf.Clock
+	loader := &stateLoader{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
+	return loader, loader.fields()
 }
 
 // down goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
@@ -152,21 +158,23 @@ func (fl *compiled) heldState(saved *checkpoint, frameAt string, place fermata.A
 	return inner.heldState(saved, visit.Join(frameAt, first), rest)
 }
 
-func (fl *compiled) resumable(saved *checkpoint, frameAt string) (missing []string) {
+// resumable returns an error if the run cannot go on in this program. It is asked before an answer is taken, so it has to find
+// everything that loading the frames would: a frame in which nobody was answered may be of a program long ago.
+func (fl *compiled) resumable(saved *checkpoint) error {
+	missing, err := fl.missing(saved, "")
+	if len(missing) > 0 {
+		return fl.changed(saved.head.Run, missing...)
+	}
+	return err
+}
+
+// missing lists what the frame has that the program does not. The error is what else is wrong with it.
+func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string, err error) {
 	sf := saved.at(frameAt).frame
-	if sf == nil {
-		return nil // the node has not come to it yet
-	}
-	if sf.Print == fl.print {
-		return nil // the fingerprint covers the graphs inside, too
-	}
 	if text := fl.renamed(sf); text != "" {
 		missing = append(missing, text)
 	} else if sf.Shape != fl.shape.print {
-		_, err := fl.savedState(saved, frameAt, nil)
-		if changed, ok := errors.AsType[*ChangedError](err); ok { // what else is wrong with it, loading will say
-			missing = append(missing, changed.Missing...)
-		}
+		missing, err = fl.unreadable(saved, frameAt)
 	}
 	for _, name := range slices.Concat(sf.Next, sf.Again) {
 		if _, ok := fl.find(name); !ok {
@@ -179,13 +187,31 @@ func (fl *compiled) resumable(saved *checkpoint, frameAt string) (missing []stri
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
 			continue
 		}
-		missing = append(missing, fl.resumableInside(saved, task, fl.nodes[n])...)
+		inside, failed := fl.missingInside(saved, task, fl.nodes[n])
+		missing, err = append(missing, inside...), join(err, failed)
 	}
-	return missing
+	return missing, err
 }
 
-// resumableInside is resumable for the graphs inside a node.
-func (fl *compiled) resumableInside(saved *checkpoint, task *savedTask, n *node) (missing []string) {
+// unreadable is missing for the states of a frame: the newest, and those that its tasks were given and have left.
+func (fl *compiled) unreadable(saved *checkpoint, frameAt string) ([]string, error) {
+	loader, err := fl.loader(saved, frameAt)
+	for _, task := range saved.at(frameAt).tasks {
+		if err == nil {
+			_, err = loader.at(task.At)
+		}
+		if err == nil && task.Status == taskFinished {
+			_, err = loader.left(task)
+		}
+	}
+	if changed, ok := errors.AsType[*ChangedError](err); ok {
+		return changed.Missing, nil
+	}
+	return nil, err
+}
+
+// missingInside is missing for the graphs inside a node.
+func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (missing []string, err error) {
 	for _, frame := range innerFrames(saved, task.place) {
 		inner := saved.at(frame).frame
 		isItem := frame != task.place
@@ -194,11 +220,12 @@ func (fl *compiled) resumableInside(saved *checkpoint, task *savedTask, n *node)
 			if isItem {
 				what = "graph for each of a list,"
 			}
-			return append(missing, fmt.Sprintf("a %s %s, at work in %s (graph %s)", what, inner.Graph, nodeSegment(task.Node), fl.name))
+			return append(missing, fmt.Sprintf("a %s %s, at work in %s (graph %s)", what, inner.Graph, nodeSegment(task.Node), fl.name)), err
 		}
-		missing = append(missing, n.sub.resumable(saved, frame)...)
+		inside, failed := n.sub.missing(saved, frame)
+		missing, err = append(missing, inside...), join(err, failed)
 	}
-	return missing
+	return missing, err
 }
 
 // innerFrames lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the

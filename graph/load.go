@@ -15,11 +15,13 @@ import (
 )
 
 // frameAt returns the frame at a place of the run: as it was saved, or new with this input.
-func (fl *compiled) frameAt(s *session, place, address string, input statePtr) (*frame, error) {
-	f := newFrame(fl, s, place, address)
+func (fl *compiled) frameAt(s *session, names visit.Frame, input statePtr) (*frame, error) {
+	f := newFrame(fl, s, names)
 	var err error
-	if s.loaded != nil && s.loaded.at(place).frame != nil {
-		err = f.load(s.loaded)
+	if s.loaded != nil && s.loaded.at(names.Place).frame != nil {
+		if err = f.load(s.loaded); err != nil {
+			err = &loadError{err}
+		}
 	} else {
 		err = f.start(input)
 	}
@@ -29,6 +31,13 @@ func (fl *compiled) frameAt(s *session, place, address string, input statePtr) (
 	s.join(f)
 	return f, nil
 }
+
+// loadError is the error of a saved frame that cannot be gone on with. It is the run's own business: whoever runs graphs and tells of their errors, as a tool, must
+// not take it for a result, or what was asked there would be passed by.
+type loadError struct{ error }
+
+func (e *loadError) Unwrap() error { return e.error }
+func (e *loadError) OfTheRun()     {}
 
 // load restores the frame and readies what has been answered.
 func (f *frame) load(saved *checkpoint) error {
@@ -60,8 +69,26 @@ func (f *frame) load(saved *checkpoint) error {
 	if err := f.release(); err != nil {
 		return err
 	}
+	if err := f.holdAnew(); err != nil {
+		return err
+	}
 	f.showHolds()
 	return f.advance()
+}
+
+// holdAnew stops before nodes that the program now holds before, and that were about to be entered when another program ran it last, as by a stop for a deploy.
+func (f *frame) holdAnew() error {
+	for _, t := range f.tasks {
+		saved := f.sess.loaded.at(t.place)
+		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold, too, is among the records
+		if t.status != taskReady || !f.flow.before[t.node] || entered {
+			continue
+		}
+		if err := f.hold(t, taskHeld, holdBefore); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showHolds lets people see the states that open holds stand for.
@@ -343,23 +370,30 @@ func (f *frame) loadTasks(loader *stateLoader) error {
 // result restores what a node had left when its step was cut off.
 func (l *stateLoader) result(t *task, st *savedTask) error {
 	f := l.frame
-	for _, name := range st.Changed {
-		if _, known := f.flow.shape.byName[name]; !known && (!l.changed || f.flow.migrate == nil) {
-			return f.flow.changed(f.sess.Run(), fmt.Sprintf("%s with a result in field %q", t.place, name))
-		}
-	}
 	var err error
-	if t.result, err = l.decode(t.at, st.Changed, st.Rev); err != nil {
+	if t.result, err = l.left(st); err != nil {
 		return err
 	}
 	t.rev, t.written = st.Rev, !l.changed
 	t.changed = diff(f.flow.shape, t.base, t.result, nil)
-	if l.changed { // the parts are in a form that is no longer read
+	if l.changed { // the parts are in a form that is no longer read: those of the new one take their place, in the same save
 		for _, name := range st.Changed {
 			f.remove(l.partName(name, st.Rev))
 		}
+		f.touchTask(t)
 	}
 	return nil
+}
+
+// left reads what a node had left when its step was cut off.
+func (l *stateLoader) left(st *savedTask) (statePtr, error) {
+	fl := l.frame.flow
+	for _, name := range st.Changed {
+		if _, known := fl.shape.byName[name]; !known && (!l.changed || fl.migrate == nil) {
+			return nil, fl.changed(l.saved.head.Run, fmt.Sprintf("%s with a result in field %q", st.place, name))
+		}
+	}
+	return l.decode(st.At, st.Changed, st.Rev)
 }
 
 // modify lets the caller's state modifiers change the state. What they change is also what waiting nodes will see.

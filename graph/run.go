@@ -137,8 +137,8 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	case s.head.Status == StatusRunning && !s.takeOver:
 		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
-	if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {
-		return nil, fl.changed(run, missing...)
+	if err := fl.resumable(s.loaded); err != nil {
+		return nil, err
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
@@ -200,7 +200,7 @@ func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (st
 }
 
 func (fl *compiled) goOn(ctx context.Context, s *session, input statePtr) (statePtr, error) {
-	f, err := fl.frameAt(s, "", fl.address, input)
+	f, err := fl.frameAt(s, visit.Frame{Address: fl.address}, input)
 	if err != nil && s.loaded == nil {
 		return nil, err // nothing has begun, and nothing is saved
 	}

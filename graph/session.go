@@ -324,13 +324,13 @@ func (s *session) inside(place string, ranGraphs bool) (changes []change, open [
 	return changes, s.below(place)
 }
 
-// below lists the open interrupts of visits inside a visit.
+// below lists the open interrupts of visits inside a visit. Those elsewhere are not looked at: the code there may be at work on them.
 func (s *session) below(place string) []*visit.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []*visit.Record
 	for _, r := range s.records.All() {
-		if r.Status == visit.Open && r.Visit != place && visit.Below(r.Visit, place) {
+		if r.Visit != place && visit.Below(r.Visit, place) && r.Status == visit.Open {
 			open = append(open, r)
 		}
 	}

@@ -104,7 +104,9 @@ func (f *frame) failed(t *task, v *visit.Visit, err error) error {
 	f.sess.refused(bad)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t.attempt++
+	if !onlyStopped(err) {
+		t.attempt++
+	}
 	f.touchTask(t)
 	for r := range v.Records() {
 		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
@@ -116,6 +118,19 @@ func (f *frame) failed(t *task, v *visit.Visit, err error) error {
 	}
 	address, parseErr := fermata.ParseAddress(v.Address())
 	return &NodeError{Run: f.sess.Run(), Address: address, Err: errors.Join(err, parseErr)}
+}
+
+// onlyStopped reports whether a node ended because a graph in it was stopped, and for nothing else. That is no failure of the node: entered again, it has to find
+// what it found, or it would try again what has failed, beside what it did instead.
+func onlyStopped(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !onlyStopped(part) })
+	case interface{ Unwrap() error }:
+		return onlyStopped(e.Unwrap())
+	}
+	return err == ErrStopped
 }
 
 // keep stages an interrupt. It is called with the lock held.

@@ -45,7 +45,7 @@ func (fl *compiled) within(ctx context.Context, scope *visit.Scope, input stateP
 	if err := scope.ClaimGraph(); err != nil {
 		return nil, err
 	}
-	f, err := fl.frameAt(s, scope.At(), scope.FullAddress(), input)
+	f, err := fl.frameAt(s, visit.Frame{Place: scope.At(), Address: scope.FullAddress(), Outer: scope.Visit}, input)
 	if err != nil {
 		return nil, err
 	}

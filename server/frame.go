@@ -8,8 +8,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,6 +198,9 @@ func (s *Server) admit(r *http.Request) *Problem {
 	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
 		return problem("not_found", "there is nothing here; see /openapi.json") // nobody is sent elsewhere
 	}
+	if p := unclear(r); p != nil {
+		return p
+	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return problem("unsupported", "a request must not be compressed")
 	}
@@ -211,6 +216,26 @@ func (s *Server) admit(r *http.Request) *Problem {
 		return problem("unsupported", "a request is application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // the operations know one spelling of it
+	return nil
+}
+
+// unclear refuses a query that cannot be read, or says something twice. What reads it leaves out what it does not understand and takes the first of two: whoever
+// wants what was decided, or what comes behind a cursor, would get something else, and not notice.
+func unclear(r *http.Request) *Problem {
+	if r.URL.RawQuery == "" || !strings.HasPrefix(r.URL.Path, "/api/") {
+		return nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem("bad_request", "the query of the URL cannot be read: what stands for itself has to be escaped")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if len(query[name]) > 1 {
+			p := problem("bad_request", "a parameter of the query is said twice")
+			p.Fields = []api.Field{{Location: "query." + name, Message: "is said twice; several values of a list have commas"}}
+			return p
+		}
+	}
 	return nil
 }
 

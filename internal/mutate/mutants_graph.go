@@ -68,8 +68,20 @@ var graphMutants = []mutant{
 		swap(`if loaded.head.Graph != fl.name {`, `if false {`),
 		"./graph", "TestLoad_Corrupt"},
 	{"I5", "a program without the node that waits goes on", "graph/run.go",
-		swap(`if missing := fl.resumable(s.loaded, ""); len(missing) > 0 {`, `if missing := fl.resumable(s.loaded, ""); false {`),
+		swap(`if err := fl.resumable(s.loaded); err != nil {`, `if err := fl.resumable(s.loaded); err != nil && false {`),
 		"./graph", "TestChanged"},
+	{"I14", "a result that waits for its siblings is taken away before it is written anew", "graph/load.go",
+		swap(`f.remove(l.partName(name, st.Rev))
+		}
+		f.touchTask(t)`, `f.remove(l.partName(name, st.Rev))
+		}`),
+		"./graph", "TestI14_AResultThat"},
+	{"I5", "a hold that a deploy brings is passed by", "graph/load.go",
+		swap(`if err := f.holdAnew(); err != nil {`, `if err := error(nil); err != nil {`),
+		"./graph", "TestI5_AHoldThatADeploy"},
+	{"I14", "a stop inside a node is a failure of the node", "graph/step.go",
+		swap(`if !onlyStopped(err) {`, `if true {`),
+		"./graph", "TestI14_AStopInside"},
 	{"I2", "a field that was renamed is lost in silence", "graph/load.go",
 		swap(`if len(unknown) == 0 || len(lacking) == 0 {`, `if true {`),
 		"./graph", "TestChanged"},

@@ -67,8 +67,11 @@ var rootMutants = []mutant{
 		swap(`if ruling.Verdict == Deny {`, `if false {`),
 		".", "TestPolicy_MayForbid"},
 	{"I4", "a policy that fails lets through", "approve.go",
-		swap(`return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, name, err)`, `return Ruling{Verdict: Allow}, nil`),
+		swap(`return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err)`, `return Ruling{Verdict: Allow}, nil`),
 		".", "TestPolicy_DecidesAndFailsClosed"},
+	{"I4", "of what was begun a new policy is asked", "approve.go",
+		swap(`if begun {`, `if false {`),
+		".", "TestI4_AnEffectThatWasBegunIsInDoubt"},
 	{"I6", "arguments that are fixed can be edited", "approve.go",
 		swap(`if question.Fixed {`, `if false {`),
 		"./tool", "TestApprove_TakesNoEdits"},
@@ -138,7 +141,9 @@ var rootMutants = []mutant{
 		swap(`r.Status, r.Answer = Open, nil`, `r.Answer = nil`),
 		".", "TestApprove_Edits|TestEffect_AReceipt"},
 	{"I5", "a node asks when it has returned", "internal/visit/interrupt.go",
-		swap(`if s.ended {`, `if false {`),
+		swap(`if s.over() {
+		return nil, nil, ErrEnded`, `if false {
+		return nil, nil, ErrEnded`),
 		"./graph", "TestAsk_AfterTheNodeHasReturned"},
 	{"I2", "an answer is used for a later question", "internal/visit/interrupt.go",
 		swap(`r.Kind != "" && !r.used &&`, `r.Kind == "" && !r.used &&`),

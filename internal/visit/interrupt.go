@@ -109,7 +109,7 @@ type BadAnswer struct {
 func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, *Signal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.over() {
 		return nil, nil, ErrEnded
 	}
 	m := s.memory()
@@ -192,6 +192,9 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() {
+		return nil, ErrEnded
+	}
 	last, n := s.last()
 	if last == nil || last.Status != Open {
 		last = s.newRecord(order(n+1), "")
@@ -234,6 +237,9 @@ func (s *Scope) last() (*Record, int) {
 func (s *Scope) Last() *Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() {
+		return nil
+	}
 	last, _ := s.last()
 	if last == nil {
 		return nil
@@ -246,7 +252,7 @@ func (s *Scope) Last() *Record {
 func (s *Scope) Interrupted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mem != nil {
+	if s.mem != nil && !s.over() {
 		for _, r := range s.mem.records.All() {
 			if r.Rel == s.Rel {
 				return true
@@ -261,6 +267,9 @@ func (s *Scope) Interrupted() bool {
 func (s *Scope) Refuse(id string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() { // it stands as it was saved
+		return ErrEnded
+	}
 	for _, r := range s.mem.records.All() {
 		if r.ID == id && r.Status == Answered {
 			r.Status, r.Answer = Open, nil
@@ -325,7 +334,7 @@ func (e ControlError) OfTheRun() {}
 func (s *Scope) AskedBelow(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mem == nil {
+	if s.mem == nil || s.over() {
 		return false
 	}
 	prefix := Join(s.Rel, segment)
@@ -341,8 +350,8 @@ func (s *Scope) AskedBelow(segment string) bool {
 func (s *Scope) AskedHere(segments ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mem == nil {
-		return false
+	if s.mem == nil || s.over() {
+		return s.over() // whatever was: code that is left behind has nothing to go on with
 	}
 	for _, r := range s.mem.records.All() {
 		below := func(segment string) bool { return strings.HasPrefix(r.Rel, Join(s.Rel, segment)) }

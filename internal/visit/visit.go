@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/few"
@@ -58,7 +59,12 @@ type Host interface {
 type Frame struct {
 	Host           Host
 	Place, Address string
+	// Outer is the visit whose code runs it; nil for the outermost.
+	Outer *Visit
 }
+
+// Over reports whether the visit around it has ended: then whoever still works on it was left behind.
+func (f *Frame) Over() bool { return f.Outer != nil && f.Outer.over() }
 
 // Visit is one stay of a run at one node. There is one for every node that is entered, so it is kept small.
 type Visit struct {
@@ -71,7 +77,7 @@ type Visit struct {
 	Attempt int
 
 	mu     sync.Mutex
-	ended  bool
+	ended  atomic.Bool
 	number int32
 }
 
@@ -130,6 +136,9 @@ func (v *Visit) Place() string {
 
 // placed is called with the lock held.
 func (v *Visit) placed() string {
+	if v.mem == nil && v.ended.Load() { // nothing is to be remembered any more
+		return PlaceOf(v.Frame.Place, *v.node, int(v.number))
+	}
 	m := v.memory()
 	if m.place == "" {
 		m.place = PlaceOf(v.Frame.Place, *v.node, int(v.number))
@@ -162,14 +171,17 @@ func (v *Visit) Parts() []string {
 	return names
 }
 
-// End closes the visit to its own code: what a goroutine left behind still calls is refused. It reports whether the visit
-// has anything to remember.
+// End closes the visit to its own code: what a goroutine left behind still calls is refused, and finds nothing. From then on the interrupts are the
+// engine's, which does not lock them. It reports whether the visit has anything to remember.
 func (v *Visit) End() (used bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.ended = true
+	v.ended.Store(true)
 	return v.mem != nil
 }
+
+// over reports whether the visit, or one around it, has ended.
+func (v *Visit) over() bool { return v.ended.Load() || v.Frame.Over() }
 
 // ErrEnded is returned to code that still runs after its node returned.
 var ErrEnded = errors.New("fermata: the node has returned; its context is no longer part of the run")
@@ -296,7 +308,7 @@ func Join(a, b string) string {
 func (s *Scope) Claim(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.over() {
 		return ErrEnded
 	}
 	if s.memory().count(slot{s.Rel, what}) > 1 {
@@ -312,6 +324,9 @@ func (s *Scope) ClaimGraph() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() {
+		return ErrEnded
+	}
 	s.mem.graphs = true
 	return nil
 }
@@ -379,7 +394,7 @@ func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, w
 func (s *Scope) set(part string, data json.RawMessage) (before json.RawMessage, had bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.over() {
 		return nil, false, ErrEnded
 	}
 	m := s.memory()
@@ -410,7 +425,7 @@ func (s *Scope) forget(ctx context.Context, part string) {
 func (s *Scope) Unseen(what string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mem == nil {
+	if s.mem == nil || s.over() {
 		return nil
 	}
 	var places []string
@@ -435,11 +450,30 @@ func (s *Scope) Unseen(what string) []string {
 func (s *Scope) Answered(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mem == nil {
+	if s.mem == nil || s.over() {
 		return false
 	}
 	r := s.mem.records.Get(slot{s.Rel, key})
 	return r != nil && r.Status == Answered
+}
+
+// AnsweredAs returns the last question of a kind at this place that has its answer, as if it were asked once more; nil if there is none.
+func (s *Scope) AnsweredAs(kind string) *Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem == nil || s.over() {
+		return nil
+	}
+	var last *Record
+	for _, r := range s.mem.records.All() {
+		if r.Rel == s.Rel && r.Kind == kind && r.Status == Answered && (last == nil || r.Seq > last.Seq) {
+			last = r
+		}
+	}
+	if last != nil {
+		last.used = true
+	}
+	return last
 }
 
 // Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is
@@ -447,6 +481,9 @@ func (s *Scope) Answered(key string) bool {
 func (s *Scope) Skip() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() { // what it used is being looked at, without the lock
+		return
+	}
 	m := s.memory()
 	if m.skipped == nil {
 		m.skipped = make(map[string]bool)

@@ -64,20 +64,18 @@ func (b *beginnings) isUnheard(line effectLine) bool {
 // So nothing was called. And nothing can have been, or be, called by anybody else: the store has found the lease good once more, and whoever takes the
 // run over finds the line, and a fence in it that is not theirs.
 func (o *owner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
-	patient, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	name := effectLine{effect.Interrupt, effect.Number}
+	name, first := effectLine{effect.Interrupt, effect.Number}, time.Now()
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		sent := time.Now()
-		line, begun, err = o.executor.store.Begin(patient, o.lease, effect)
+		line, begun, err = o.executor.store.Begin(ctx, o.lease, effect)
 		begun = begun || err == nil && o.isOwn(name, effect, line)
 		if err == nil && begun {
-			err = o.stillMine(patient, sent)
+			err = o.stillMine(ctx, sent)
 		}
 		if err == nil || refusesEffect(err) {
 			break
 		}
-		if o.begins.lost(name); !o.executor.pauses(patient, pause) {
+		if o.begins.lost(name); time.Since(first) > settleTimeout || !o.executor.pauses(ctx, pause) {
 			break
 		}
 	}

@@ -199,3 +199,32 @@ func TestErase_WhoWaitsForAnOutcomeIsToldThatTheRunIsGone(t *testing.T) {
 	}
 	failedWith(t, outcome, "forgotten")
 }
+
+// growing is a store of an account that starts another run whenever one is deleted.
+type growing struct {
+	store.Store
+	start func()
+}
+
+func (g *growing) Forget(ctx context.Context, account, run string) error {
+	defer g.start()
+	return g.Store.Forget(ctx, account, run)
+}
+
+// An account whose keys still work was erased for as long as it started runs: for ever.
+func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
+	s, started := &growing{Store: memory.NewRuns(nil)}, 0
+	e := executorOf(t, s, spy(t), nil)
+	s.start = func() {
+		started++
+		startSpy(t, e, fmt.Sprint("spy-", started))
+	}
+	s.start()
+	if n, err := e.Erase(t.Context(), "acme"); !errors.Is(err, executor.ErrGrows) || n != started-1 {
+		t.Errorf("%d of %d erased, %v", n, started, err)
+	}
+	s.start = func() {}
+	if n, err := e.Erase(t.Context(), "acme"); err != nil || n != 1 {
+		t.Errorf("%d erased, %v", n, err)
+	}
+}

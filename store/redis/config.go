@@ -6,6 +6,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Config says how a Store uses Redis. The zero value is good for most.
@@ -90,6 +91,8 @@ func NewClient(rawURL string) (*goredis.Client, error) {
 	// Trying again is not worth the time: the store behind has everything.
 	options.MaxRetries, options.DialerRetries = -1, 1
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
+	// Redis may say where to go on, and the client would go there and tell the password, whoever is there.
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	guarded(options)
 	return goredis.NewClient(options), nil
 }

@@ -333,33 +333,6 @@ func TestEffect_IdempotentInDoubtIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-// tries is a ledger that knows how each try ended, and nothing else.
-type tries map[int]fermata.LedgerLine
-
-func (l tries) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
-	line, known := l[intent.Try]
-	if !known {
-		l[intent.Try] = fermata.LedgerLine{State: fermata.EffectBegun}
-	}
-	return line, !known, nil
-}
-
-func (l tries) End(_ context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
-	l[intent.Try] = line
-	return nil
-}
-
-// Also a target that would ignore a second call is not called again: it may have forgotten the key by now.
-func TestI14_AnEffectThatTheLedgerKnowsIsNotRepeated(t *testing.T) {
-	var d database
-	r := newRun(t, dropping(&d, fermata.Idempotent()), graph.WithLedger(make(tries)))
-	r.crash(&d)
-	out, err := r.resume(graph.TakeOver())
-	if err != nil || out != "dropped users" || d.n != 1 {
-		t.Fatalf("got %q, %v, %d calls", out, err, d.n)
-	}
-}
-
 func TestEffect_AFailureIsAskedAboutUnlessItIsCertain(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -41,6 +41,9 @@ func (c *completeCommand) Run(p *program) error {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
+	if len(words) > 1 && words[0] == "help" { // whose arguments are commands
+		words = words[1:]
+	}
 	if len(words) == 0 {
 		words = []string{""}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/yamlfile"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/server"
 )
 
 // lookAgain is how often files of rules and groups are looked at for changes.
@@ -30,6 +31,15 @@ type deskFiles struct {
 	rules    *policy.Live // nil: there are none
 	options  policy.Options
 	held     holding // only watch uses it
+	trouble  atomic.Pointer[server.RulesTrouble]
+}
+
+// Trouble is what is wrong with the files as they are now.
+func (f *deskFiles) Trouble() server.RulesTrouble {
+	if now := f.trouble.Load(); now != nil {
+		return *now
+	}
+	return server.RulesTrouble{}
 }
 
 // holding is what became of holding rules to groups.
@@ -166,6 +176,7 @@ func (f *deskFiles) watch(ctx context.Context, log *slog.Logger) {
 		case <-tick.C:
 		}
 		broken, misfit := f.look(ctx, log)
+		f.trouble.Store(&server.RulesTrouble{Refused: broken != nil, Unsatisfiable: misfit != nil})
 		say("the files of the desk cannot be loaded; what was in force stays", broken)
 		say("the groups have changed, and there are rules that nobody can satisfy; a server would not start with them", misfit)
 	}

@@ -1,13 +1,17 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/server"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -83,6 +87,39 @@ func TestDesk_SaysThatNobodyIsLeftToAsk(t *testing.T) {
 		}
 		if in, _ := d.Directory.Member("group:dba", "ann"); in != (step.groups == someGroups) {
 			t.Errorf("%q: ann counts: %v", step.groups, in)
+		}
+	}
+}
+
+// A rule was made stricter, with a mistake in it, so the lenient one of before counts. Whoever watches the server has to see that: its log may be read by nobody.
+func TestDesk_ItsTroubleIsSeenByWhoeverWatches(t *testing.T) {
+	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
+	files, _, err := openDesk(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		file, text string
+		want       server.RulesTrouble
+	}{
+		{c.PolicyFile, someRules, server.RulesTrouble{}},
+		{c.PolicyFile, "default: maybe\n", server.RulesTrouble{Refused: true}},
+		{c.PolicyFile, someRules, server.RulesTrouble{}},
+		{c.GroupsFile, "groups: {dba: []}\n", server.RulesTrouble{Unsatisfiable: true}},
+		{c.GroupsFile, someGroups, server.RulesTrouble{}},
+	} {
+		if err := os.WriteFile(step.file, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			go files.watch(ctx, slog.New(slog.DiscardHandler))
+			time.Sleep(lookAgain + time.Second)
+			end()
+			synctest.Wait()
+		})
+		if got := files.Trouble(); got != step.want {
+			t.Errorf("%q: %+v, want %+v", step.text, got, step.want)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (r *running) wire(p *program, file *box.File, log *slog.Logger) error {
 	}
 	r.server, err = server.New(server.Config{
 		Executor: r.Executor, Auth: server.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
-		Limits: limits(c.Limits),
+		Limits: limits(c.Limits), Rules: files.Trouble,
 		SignIn: &server.SignIn{Credentials: r.store, Box: file, OIDC: identities(c.Auth.OIDC), Life: c.Auth.Session.Life, Idle: c.Auth.Session.Idle},
 	})
 	if err != nil {

@@ -105,13 +105,19 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 
 // end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (e *Executor) end(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
-	return whileStale(ctx, func() error {
+	var filed []string
+	err := whileStale(ctx, func() error {
 		beside, err := e.ending(ctx, run, by, as)
 		if err == nil {
+			filed = beside.Requests()
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
 		}
 		return err
 	})
+	if err == nil || isNotFound(err) { // also if it is over: whoever ended it may have died of it
+		err = cmp.Or(e.withdrawLate(ctx, run, string(as), filed), err)
+	}
+	return err
 }
 
 // ending is what is written with the end of a run.
@@ -171,6 +177,9 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
 	}
+	if err == nil {
+		err = e.withdrawLate(ctx, c.run, string(store.Cancelled), c.Requests())
+	}
 	return err
 }
 
@@ -228,12 +237,8 @@ func (e *Executor) tick() {
 	var guard clockGuard
 	for !e.closing() {
 		e.watchKeys()
-		if err := e.ticks(&guard); err != nil && e.life.Err() == nil {
-			e.config.Log.Error("the routes of requests", "err", err)
-		}
-		if err := e.explain(); err != nil && e.life.Err() == nil {
-			e.config.Log.Error("looking for what runs were asked", "err", err)
-		}
+		e.complain("the routes of requests", e.ticks(&guard))
+		e.complain("looking for what runs were asked", e.explain())
 		e.rests(e.config.Poll)
 	}
 }

@@ -104,9 +104,13 @@ func (e *Executor) answer(ctx context.Context, checks func() (provider.Check, er
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
 	}
 	if err != nil {
-		if now, failure := e.store.Question(ctx, i.Account, i.ID); failure == nil && now.State != store.Pending {
+		now, failure := e.store.Question(ctx, i.Account, i.ID)
+		switch {
+		case failure == nil && now.State != store.Pending:
 			w.open = false // the run has gone on meanwhile; the store says why it cannot be answered
 			return nil
+		case isNotFound(failure):
+			return failure // the run was deleted meanwhile
 		}
 	}
 	if err == nil && i.Kind == fermata.Approval.Name() {

@@ -59,10 +59,12 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 func (e *Executor) outcome(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
 	if request.ResumeID != "" {
 		receipt, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID)
-		if err != nil {
+		switch {
+		case isNotFound(err): // it was there, and is gone with its run
+			return Forgotten(t.run), nil
+		case err != nil:
 			return nil, err
-		}
-		if receipt.Outcome != nil {
+		case receipt.Outcome != nil:
 			return e.openOutcome(request.Account, t.run, receipt.Outcome)
 		}
 	}

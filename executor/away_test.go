@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -258,4 +260,28 @@ func TestI2_AnApprovalThatCannotBeLookedUpFailsNoRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A night without a database was hundreds of thousands of lines in the log of every replica, all of which said the same.
+func TestLog_OfAnOutageIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		a := &away{Store: memory.NewRuns(nil)}
+		e := executorOf(t, a, &scripted{}, func(c *executor.Config) {
+			c.Poll, c.Workers, c.Log = time.Second, 16, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		e.Start()
+		time.Sleep(time.Minute)
+		a.goes(10 * time.Minute)
+		time.Sleep(11 * time.Minute)
+		for _, what := range []string{"claiming work", "expiring questions"} {
+			said := strings.Count(log.String(), what)
+			if said == 0 || said > 110 {
+				t.Errorf("%q is there %d times in ten minutes", what, said)
+			}
+		}
+		if !strings.Contains(log.String(), "leftOut=") {
+			t.Error("nobody can tell how often it failed")
+		}
+	})
 }

@@ -59,7 +59,7 @@ func (e *Executor) do(c chore) {
 	for !e.closing() {
 		wait, err := e.turn(c)
 		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("a chore could not be done", "chore", c.name, "err", err)
+			e.complain("a chore could not be done", err, "chore", c.name)
 			wait = max(wait, e.config.Poll)
 		}
 		e.rests(min(wait, choreLook))

@@ -29,9 +29,10 @@
 // # Files
 //
 //	start, decide, wait   request.go, standing.go, answer.go, vote.go, resumed.go, await.go
-//	execute               worker.go, execute.go, owner.go, draft.go, ask.go, parking.go
-//	people                desk.go, act.go, askback.go, withdrawn.go, doubt.go, outbox.go, lapse.go, beat.go
-//	policy                rules.go, rulings.go, counters.go, grants.go, suppose.go, replay.go
+//	execute               worker.go, execute.go, owner.go, holding.go, contact.go, draft.go, ask.go, parking.go
+//	people                desk.go, act.go, askback.go, withdrawn.go, doubt.go, outbox.go, lapse.go, beat.go, refused.go
+//	policy                rules.go, rulings.go, counters.go, grants.go, suppose.go, replay.go, drift.go
 //	audit and figures     record.go, chore.go, auditing.go, reconcile.go, facts.go, stats.go, trace.go
 //	read and keep         papers.go, read.go, live.go, events.go, check.go, keep.go, export.go, dossier.go, keys.go
+//	a store that fails    retry.go, ready.go, complain.go, tally.go, errors.go
 package executor

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // What an account had remembered and counted goes with it. The log stays, and says that the grant ended.
@@ -147,4 +148,83 @@ func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
 			}
 		}
 	})
+}
+
+func (h *hesitant) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	h.once.Do(h.erase)
+	return h.Store.Load(ctx, key)
+}
+
+// Whoever answers a question while the account is erased is told that there is no such run any more; it was something that nobody could make sense of, and
+// an invitation to try it again.
+func TestErase_WhoAnswersMeanwhileIsToldThatTheRunIsGone(t *testing.T) {
+	late, d := &hesitant{Store: memory.NewRuns(nil), erase: func() {}}, new(dropper)
+	e := d.executor(t, late, nil)
+	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+	late.once, late.erase = sync.Once{}, func() {
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}
+	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r", id, yes)); !errors.Is(err, executor.ErrUnknownRun) {
+		t.Errorf("told is %#v, %v", outcome, err)
+	}
+}
+
+// slowest is a store in which a decision is recorded, and the account erased before anybody hears of it.
+type slowest struct {
+	store.Store
+	erase func()
+}
+
+func (s *slowest) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	d.Claim = nil // another process has the run
+	receipt, err := s.Store.Decide(ctx, d)
+	s.erase()
+	return receipt, err
+}
+
+func TestErase_WhoWaitsForAnOutcomeIsToldThatTheRunIsGone(t *testing.T) {
+	slow, d := &slowest{Store: memory.NewRuns(nil)}, new(dropper)
+	e := d.executor(t, slow, nil)
+	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
+	slow.erase = func() {
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}
+	outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r", id, yes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failedWith(t, outcome, "forgotten")
+}
+
+// growing is a store of an account that starts another run whenever one is deleted.
+type growing struct {
+	store.Store
+	start func()
+}
+
+func (g *growing) Forget(ctx context.Context, account, run string) error {
+	defer g.start()
+	return g.Store.Forget(ctx, account, run)
+}
+
+// An account whose keys still work was erased for as long as it started runs: for ever.
+func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
+	s, started := &growing{Store: memory.NewRuns(nil)}, 0
+	e := executorOf(t, s, spy(t), nil)
+	s.start = func() {
+		started++
+		startSpy(t, e, fmt.Sprint("spy-", started))
+	}
+	s.start()
+	if n, err := e.Erase(t.Context(), "acme"); !errors.Is(err, executor.ErrGrows) || n != started-1 {
+		t.Errorf("%d of %d erased, %v", n, started, err)
+	}
+	s.start = func() {}
+	if n, err := e.Erase(t.Context(), "acme"); err != nil || n != 1 {
+		t.Errorf("%d erased, %v", n, err)
+	}
 }

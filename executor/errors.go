@@ -39,6 +39,8 @@ var (
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
 
+	// ErrGrows says that an account could not be erased as it went on starting runs.
+	ErrGrows = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
 	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
 	ErrUnreadable = errors.New("executor: unreadable")
 

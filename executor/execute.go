@@ -153,7 +153,7 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &owner{e, work.Lease, c, state}, Policy: e.rules(run, c.dossier, state), Attempt: run.Attempts, Report: e.live.reporter(run)}
+	x := provider.Execution{Owner: &owner{executor: e, lease: work.Lease, filing: c, state: state}, Policy: e.rules(run, c.dossier, state), Attempt: run.Attempts, Report: e.live.reporter(run)}
 	if x.Run, err = e.runOf(run, state); err != nil {
 		return result, err
 	}

@@ -102,8 +102,9 @@ type Executor struct {
 	charges   turns        // actions that are charged to the counters of an account
 	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
 	explaining, sending atomic.Int64
-	held                holdings                  // the leases of what is executed here
-	contact             contact                   // with the store
+	held                holdings // the leases of what is executed here
+	contact             contact  // with the store
+	complaints          complaints
 	calling             atomic.Int64              // the executions that have no worker: see aside
 	full                atomic.Pointer[time.Time] // when the store had no room for something; nil if never
 

@@ -25,9 +25,7 @@ func (e *Executor) retain() {
 		if err == nil && guard.trusts(now, time.Now()) { // what is deleted because a clock has jumped does not come back
 			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
 		}
-		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("forgetting old runs", "err", err)
-		}
+		e.complain("forgetting old runs", err)
 		e.rests(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
 	}
 }
@@ -95,17 +93,22 @@ func (e *Executor) forget(ctx context.Context, run store.Run, why string) error 
 
 // Erase ends all runs of an account and deletes everything that is known of them, and the grants and counters of the account. It returns how many runs it
 // deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. What cannot be opened goes as
-// well, but for a run whose ref at its provider cannot. The audit log stays.
+// well, but for a run whose ref at its provider cannot. The audit log stays. It returns ErrGrows if the account goes on starting runs meanwhile.
 func (e *Executor) Erase(ctx context.Context, account string) (int, error) {
-	count := 0
-	for {
+	count, failure := 0, ErrGrows
+	for range eraseLooks {
 		erased, err := e.eraseRuns(ctx, account)
 		count += erased
 		if err != nil || erased == 0 { // otherwise look again: runs may have begun meanwhile
-			return count, errors.Join(err, e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
+			failure = err
+			break
 		}
 	}
+	return count, errors.Join(failure, e.erasePapers(ctx, account, grantPaper), e.erasePapers(ctx, account, counterPaper))
 }
+
+// eraseLooks is how often is looked for runs that have begun since.
+const eraseLooks = 10
 
 // eraseRuns erases the runs that an account has now, as far as it can.
 func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, err error) {

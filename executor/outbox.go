@@ -36,9 +36,7 @@ func (e *Executor) deliver() {
 		}
 		room := atOnce - len(places)
 		due, err := e.store.Due(e.life, noticePaper, room)
-		if err != nil && e.life.Err() == nil {
-			e.config.Log.Error("looking for what has to be told", "err", err)
-		}
+		e.complain("looking for what has to be told", err)
 		var told atomic.Int64
 		var unclaimed tally
 		var group sync.WaitGroup
@@ -53,9 +51,7 @@ func (e *Executor) deliver() {
 			})
 		}
 		waitFor(&group, tellPatience)
-		if err := unclaimed.err(); err != nil && e.life.Err() == nil {
-			e.config.Log.Error("people could not be told, as nothing can be written", "err", err)
-		}
+		e.complain("people could not be told, as nothing can be written", unclaimed.err())
 		if len(due) < room || told.Load() == 0 {
 			e.rests(e.config.Poll)
 		}

@@ -17,6 +17,7 @@ type owner struct {
 	lease    store.Lease
 	filing   *filing // of the execution, for what the audit log says of effects
 	state    *draft
+	begins   beginnings
 }
 
 func (o *owner) SetRef(ctx context.Context, ref string) error {
@@ -69,7 +70,7 @@ func (o *owner) begin(ctx context.Context, effect store.NewEffect, intent fermat
 	if err != nil {
 		return line, false, err
 	}
-	return o.executor.store.Begin(ctx, o.lease, effect)
+	return o.tryBegin(ctx, effect)
 }
 
 // approved finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see

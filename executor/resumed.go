@@ -104,6 +104,11 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, b
 	if !ok {
 		return nil // the request was invalid, and nothing was refused
 	}
+	if before.Store {
+		if err := e.stillOpen(ctx, run.Account, refused.Interrupt); err != nil {
+			return err
+		}
+	}
 	c, err := refusing(run, request, refused)
 	if err != nil {
 		return err
@@ -114,6 +119,19 @@ func (e *Executor) refuse(ctx context.Context, run store.Run, request Request, b
 		c.Papers = append(c.Papers, facts.change(d, before.revision))
 	}
 	return e.noteRefusal(ctx, run.Account, c)
+}
+
+// stillOpen returns ErrStale if a question is over. Another replica that found it so has left the answer to the store, which may not have it yet: the refusal of
+// one that read the question before must not take its place.
+func (e *Executor) stillOpen(ctx context.Context, account, interrupt string) error {
+	now, err := e.store.Question(ctx, account, interrupt)
+	switch {
+	case isNotFound(err):
+		return nil // the run was deleted, and all answers with it
+	case err == nil && now.State != store.Pending:
+		return store.ErrStale
+	}
+	return err
 }
 
 // noteRefusal writes a refusal. If the run was deleted meanwhile only the audit line is written.

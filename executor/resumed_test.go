@@ -41,6 +41,13 @@ func (b *barred) Standing(ctx context.Context, account, stateKey string, own sto
 	return b.Store.Standing(ctx, account, stateKey, own)
 }
 
+func (b *barred) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	if kind == "resume" {
+		b.stop("Paper")
+	}
+	return b.Store.Paper(ctx, account, kind, id)
+}
+
 func (b *barred) Amend(ctx context.Context, account string, beside store.Beside) error {
 	if slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "resume" }) {
 		b.stop("Amend")
@@ -56,6 +63,11 @@ func (b *barred) Decide(ctx context.Context, decision store.Decision) (store.Rec
 func (b *barred) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
 	b.stop("Rest")
 	return b.Store.Rest(ctx, lease, rest)
+}
+
+func (b *barred) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+	b.stop("Cancel")
+	return b.Store.Cancel(ctx, account, run, as, beside)
 }
 
 func (b *barred) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
@@ -129,6 +141,8 @@ func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 		{who: "mallory", before: "Amend", after: "Decide", first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "", want: string(store.AlreadyDecided)},
+		{who: "mallory", before: "Paper", after: "Decide", first: true, want: string(store.AlreadyDecided)}, // it reads that the store will answer
+		{who: "mallory", before: "Paper", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},
 		{who: "mallory", before: "", after: "", beforeGoes: true, want: string(executor.Forbidden)},
 		{who: "mallory", before: "Standing", after: "", byClock: true, want: string(store.AlreadyDecided)},
 		{who: "bob", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.AlreadyDecided)},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
@@ -194,4 +195,58 @@ func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
 			t.Errorf("another account hears of its run after %v", after)
 		}
 	})
+}
+
+// A run that comes to rest just before somebody ends it has asked something that whoever ends it does not know of: people were told of a request that stayed
+// open for ever, and whoever asked was never told that nobody will answer.
+func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
+	ends := map[string]func(ctx context.Context, e *executor.Executor) error{
+		"cancelled": func(ctx context.Context, e *executor.Executor) error { return e.Cancel(ctx, "acme", "x-1", by("ops")) },
+		"erased": func(ctx context.Context, e *executor.Executor) error {
+			_, err := e.Erase(ctx, "acme")
+			return err
+		},
+	}
+	for how, end := range ends {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, m := memory.NewRuns(nil), newMourned()
+				resting, ending := bar(s, "Rest"), bar(s, "Cancel")
+				start := scriptedStart()
+				start.Wait = -1
+				if _, err := executorOf(t, resting, m, nil).Run(t.Context(), start); !errors.Is(err, executor.ErrPending) {
+					t.Fatal(err)
+				}
+				<-resting.reached
+				other := executorOf(t, ending, m, nil)
+				var all sync.WaitGroup
+				all.Go(func() {
+					if err := end(t.Context(), other); err != nil {
+						t.Error(err)
+					}
+				})
+				<-ending.reached
+				close(resting.open)
+				synctest.Wait()
+				close(ending.open)
+				all.Wait()
+				if lines := recorded[audit.Withdrawn](t, s); len(lines) != 2 {
+					t.Errorf("I12: the log has %d lines of what was withdrawn", len(lines))
+				}
+				if how == "erased" {
+					return
+				}
+				for _, id := range []string{"q1", "q2"} {
+					if request, err := other.Request(t.Context(), "acme", id); err != nil || request.State != desk.Withdrawn {
+						t.Errorf("the request of %s is %s, %v", id, request.State, err)
+					}
+				}
+				other.Start()
+				time.Sleep(time.Second)
+				if heard := m.heard(); len(heard) != 2 {
+					t.Errorf("whoever asked has heard %q", heard)
+				}
+			})
+		})
+	}
 }

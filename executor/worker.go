@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -43,9 +44,7 @@ func (e *Executor) rests(atMost time.Duration) {
 func (e *Executor) seek() {
 	for !e.closing() {
 		work, err := e.take()
-		if e.noteRoom(err) != nil && e.life.Err() == nil {
-			e.config.Log.Error("claiming work", "err", err)
-		}
+		e.complain("claiming work", e.noteRoom(err))
 		if work == nil {
 			e.idle(e.config.Poll)
 			continue
@@ -101,9 +100,7 @@ func (e *Executor) sweep() {
 	var last beat
 	for !e.closing() {
 		expired, spared, err := e.expire(&guard, &last)
-		if e.noteRoom(err) != nil && e.life.Err() == nil {
-			e.config.Log.Error("expiring questions", "err", err)
-		}
+		e.complain("expiring questions", e.noteRoom(err))
 		if expired > 0 {
 			e.nudge()
 		}
@@ -121,7 +118,7 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	}
 	e.heard()
 	if !guard.trusts(now, time.Now()) {
-		e.config.Log.Error("the clock of the store has jumped: nothing expires for now", "ahead", guard.jumped)
+		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped)
 		return 0, 0, nil
 	}
 	if err := e.pulse(e.life, now, last); err != nil {
@@ -146,6 +143,8 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	e.stats.lapsed(over, otherwise)
 	return len(over), spared, err
 }
+
+var errJumped = errors.New("the clock of the store has jumped")
 
 // clockGuard says whether the store's clock can be trusted. It is compared with the monotonic clock of this process, and at first with its wall clock. After
 // a jump it is trusted again when it has jumped back, or when it has stayed for so long that operators will have noticed.

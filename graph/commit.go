@@ -201,7 +201,7 @@ func (f *frame) replace(i int, newest revision) {
 			f.removeValue(i, rev.clock)
 		}
 	}
-	clear(revs.revs)
+	clear(revs.revs[1:])
 	revs.revs = append(revs.revs[:0], newest)
 }
 

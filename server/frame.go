@@ -8,8 +8,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,6 +198,14 @@ func (s *Server) admit(r *http.Request) *Problem {
 	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
 		return problem("not_found", "there is nothing here; see /openapi.json") // nobody is sent elsewhere
 	}
+	if p := unclear(r); p != nil {
+		return p
+	}
+	for _, name := range listed { // on several lines it is the same as on one, RFC 9110, 5.3; whoever reads it sees the first
+		if all := r.Header.Values(name); len(all) > 1 {
+			r.Header.Set(name, strings.Join(all, ", "))
+		}
+	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return problem("unsupported", "a request must not be compressed")
 	}
@@ -211,6 +221,37 @@ func (s *Server) admit(r *http.Request) *Problem {
 		return problem("unsupported", "a request is application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // the operations know one spelling of it
+	return nil
+}
+
+// listed are headers that are lists, and single those of which there is one, or nobody knows which one is meant.
+var (
+	listed = []string{"Accept", "Prefer"}
+	single = []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
+)
+
+// unclear refuses a query that cannot be read, and what is said twice. What reads them leaves out what it does not understand and takes the first of two: whoever
+// wants what was decided, or what comes behind a cursor, would get something else, and not notice.
+func unclear(r *http.Request) *Problem {
+	for _, name := range single {
+		if len(r.Header.Values(name)) > 1 {
+			return problem("bad_request", "the header %s is said twice", name)
+		}
+	}
+	if r.URL.RawQuery == "" || !strings.HasPrefix(r.URL.Path, "/api/") {
+		return nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem("bad_request", "the query of the URL cannot be read: what stands for itself has to be escaped")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if len(query[name]) > 1 {
+			p := problem("bad_request", "a parameter of the query is said twice")
+			p.Fields = []api.Field{{Location: "query." + name, Message: "is said twice; several values of a list have commas"}}
+			return p
+		}
+	}
 	return nil
 }
 

@@ -118,7 +118,7 @@ var workMetrics = []struct {
 	{desc("fermata_executions_unfinished_total", "Executions that could not be finished, and are tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
 	{desc("fermata_executions_fenced_total", "Executions that somebody else took over from this process."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
 	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
-	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
+	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed or is gone."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
 	{desc("fermata_key_file_unread", "1 while this process cannot read its key file again; it goes on with the keys that it knows."), prometheus.GaugeValue, func(s executor.Stats) int64 {
 		if s.KeysUnread {
 			return 1
@@ -165,6 +165,38 @@ func (w work) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		to <- prometheus.MustNewConstHistogram(decisionDesc, waits.Count, waits.Seconds, within, string(verdict))
+	}
+}
+
+// RulesTrouble is what is wrong with the files of rules and groups as they are now. Actions are judged all the same.
+type RulesTrouble struct {
+	// Refused says that a file cannot be loaded: what was in force before stays in force.
+	Refused bool
+	// Unsatisfiable says that rules in force ask what nobody in the groups can give any more.
+	Unsatisfiable bool
+}
+
+var rulesDesc = desc("fermata_rules_trouble",
+	"1 while there is that trouble with the files of rules and groups: refused if one cannot be loaded, and what was in force stays; unsatisfiable if rules ask what nobody can give.", "trouble")
+
+// rulesTrouble shows the trouble; nil is that there is none.
+type rulesTrouble func() RulesTrouble
+
+// Describe is for the registry.
+func (rulesTrouble) Describe(to chan<- *prometheus.Desc) { to <- rulesDesc }
+
+// Collect is for the registry.
+func (look rulesTrouble) Collect(to chan<- prometheus.Metric) {
+	var now RulesTrouble
+	if look != nil {
+		now = look()
+	}
+	for name, there := range map[string]bool{"refused": now.Refused, "unsatisfiable": now.Unsatisfiable} {
+		value := 0.0
+		if there {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(rulesDesc, prometheus.GaugeValue, value, name)
 	}
 }
 

@@ -89,6 +89,7 @@ func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
 	deliveries := prometheus.NewCounter(prometheus.CounterOpts{Name: "fermata_deliveries_total", Help: "Of somebody else."})
 	s := openWith(t, func(c *server.Config) {
 		c.Collectors = []prometheus.Collector{deliveries}
+		c.Rules = func() server.RulesTrouble { return server.RulesTrouble{Refused: true} }
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 			if r.Header.Get("Authorization") == "Bearer panic" {
 				panic(canary)
@@ -99,7 +100,10 @@ func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
 	s.chat("agent@acme", startDemo, "Prefer", "respond-async")
 	s.call("panic", "GET", "/api/v1/runs", "")
 	s.until("it is parked", func() bool { return strings.Contains(s.metrics(), "fermata_parked_total 1\n") })
-	for _, want := range []string{"fermata_executions_unfinished_total 1\n", "fermata_deliveries_total 0\n", `fermata_errors_total{where="panic"} 1` + "\n"} {
+	for _, want := range []string{
+		"fermata_executions_unfinished_total 1\n", "fermata_deliveries_total 0\n", `fermata_errors_total{where="panic"} 1` + "\n",
+		`fermata_rules_trouble{trouble="refused"} 1` + "\n", `fermata_rules_trouble{trouble="unsatisfiable"} 0` + "\n",
+	} {
 		if !strings.Contains(s.metrics(), want) {
 			t.Errorf("%s is missing", want)
 		}

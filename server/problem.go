@@ -80,7 +80,7 @@ var Codes = []Code{
 	{"rate_limited", 429, "Too many requests", "Wait for as long as Retry-After says."},
 	{"too_many_open", 429, "Too many open requests", "Your account has too many open questions. Let some be decided first."},
 	{"too_many_runs", 429, "Too many runs", "Your account has too many runs under way. Wait until some rest."},
-	{"unreadable", 500, "Cannot be opened", "What is sealed cannot be opened: its key is missing, or it was changed. It is kept as it is; the log of the server has the reason. Nothing was changed, and to repeat it does not help."},
+	{"unreadable", 500, "Cannot be opened", "What is sealed cannot be opened: its key is missing, or it was changed, or a part is gone. What is there is kept as it is; the log of the server has the reason. Nothing was changed, and to repeat it does not help."},
 	{"internal", 500, "Internal error", "This is a mistake of ours. Repeat with the same id; it counts once."},
 	{"unavailable", 503, "Unknown or not done", "Repeat with the same id; it counts once."},
 }

@@ -49,6 +49,8 @@ type Config struct {
 	Tracer trace.Tracer
 	// Collectors are metrics of other parts of the program, to be shown with those of the server.
 	Collectors []prometheus.Collector
+	// Rules, if given, says what is wrong with the files of rules and groups, for the metrics.
+	Rules func() RulesTrouble
 }
 
 // Server is an http.Handler.
@@ -88,7 +90,7 @@ func New(config Config) (*Server, error) {
 		s.metrics.errors.WithLabelValues("overview").Inc()
 		config.Log.Error("the metrics of the store are missing", "err", err)
 	}}
-	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{work{config.Executor}, store}) {
+	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{work{config.Executor}, store, rulesTrouble(config.Rules)}) {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -145,6 +145,23 @@ func TestLists_SayThatACursorIsNoneOfTheirs(t *testing.T) {
 	}
 }
 
+// What could not be read was left out, and of two the first counted: whoever pulls answers behind a cursor that is written wrongly got all of them once more,
+// and who asked for two lists got one of them.
+func TestLists_AreNotAnswersToAnotherQuestion(t *testing.T) {
+	s := open(t, nil)
+	for _, query := range []string{
+		"/answers?cursor=%zz", "/answers?cursor=a;limit=1", "/requests?state=dec%ided", "/requests?state=decided&state=all",
+		"/runs?status=waiting&status=parked", "/runs?limit=1&limit=2",
+	} {
+		if got := s.call("admin@acme", "GET", "/api/v1"+query, ""); got.status != 400 || got.field("code") != "bad_request" {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
+	if got := s.call("admin@acme", "GET", "/api/v1/runs?status=waiting,parked&limit=1", ""); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A status that is misspelled is no status that no run has.
 func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
 	s := open(t, nil)

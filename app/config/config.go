@@ -57,7 +57,7 @@ type Store struct {
 	Migrate bool   `key:"migrate" help:"Whether the server brings the schema up to date when it starts. Without, it says what is missing and ends: fermata migrate."`
 
 	Schema      string        `key:"schema" help:"PostgreSQL: the schema with Fermata's tables, and nothing else."`
-	MaxConns    int           `key:"maxConns" min:"1" help:"PostgreSQL: how many connections a process has at most, beside one that listens."`
+	MaxConns    int           `key:"maxConns" min:"1" max:"32768" help:"PostgreSQL: how many connections a process has at most, beside one that listens."`
 	Timeout     time.Duration `key:"timeout" min:"1ms" help:"PostgreSQL: how long the database may work on one call."`
 	LockTimeout time.Duration `key:"lockTimeout" min:"1ms" help:"PostgreSQL: how long a call waits for the lock of another one."`
 
@@ -109,7 +109,7 @@ type Classes map[string]string
 type Runs struct {
 	Timeout     time.Duration `key:"timeout" min:"0s" help:"How long a question may be open before it expires; 0 is for ever."`
 	Retention   time.Duration `key:"retention" min:"0s" help:"How long a run is kept after it is over; 0 is for ever. 30d are thirty days."`
-	Workers     int           `key:"workers" min:"1" help:"How many runs this process executes at the same time, beside those that callers wait for, and webhooks on their way."`
+	Workers     int           `key:"workers" min:"1" max:"10000" help:"How many runs this process executes at the same time, beside those that callers wait for, and webhooks on their way."`
 	Lease       time.Duration `key:"lease" min:"1s" help:"How long a run stays with a process that says nothing. After that another one takes over."`
 	SaveDelay   time.Duration `key:"saveDelay" min:"0s" help:"For how long a step that a run has done may be kept in memory, so that several are saved together. A process that dies does such a step again; questions, decisions and effects are never kept back. 0 saves each at once."`
 	Wait        time.Duration `key:"wait" min:"1ms" help:"How long a caller waits for an execution before it hears that it is under way."`
@@ -151,7 +151,7 @@ type Limits struct {
 	Rate     float64 `key:"rate" min:"0.001" help:"How many requests a second one caller may make in the long run."`
 	Burst    int     `key:"burst" min:"1" help:"How many requests one caller may make at once."`
 	InFlight int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
-	Working  int     `key:"working" min:"0" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
+	Working  int     `key:"working" min:"0" max:"1000000" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
 	Streams  int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
 	Open     int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
 	Runs     int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`

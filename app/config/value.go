@@ -37,6 +37,9 @@ func (s setting) set(texts []string) error {
 	if least, ok := s.tag.Lookup("min"); ok && s.below(value, least) {
 		return fmt.Errorf("%s is less than %s", texts[0], least)
 	}
+	if most, ok := s.tag.Lookup("max"); ok && s.above(value, most) {
+		return fmt.Errorf("%s is more than %s", texts[0], most)
+	}
 	s.value.Set(reflect.ValueOf(value).Convert(s.value.Type()))
 	return nil
 }
@@ -100,6 +103,16 @@ func (s setting) below(value any, least string) bool {
 		return v < limit.(time.Duration)
 	}
 	return false
+}
+
+// above reports whether a whole number is more than there can be.
+func (s setting) above(value any, most string) bool {
+	limit, err := s.parse(most)
+	if err != nil {
+		return false
+	}
+	v, whole := value.(int64)
+	return whole && v > limit.(int64)
 }
 
 // parseDuration also takes days, and 0 without a unit.

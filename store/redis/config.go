@@ -1,10 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Config says how a Store uses Redis. The zero value is good for most.
@@ -38,6 +40,8 @@ const (
 	defaultTimeout = 250 * time.Millisecond
 	defaultMaxPart = 1 << 20
 	defaultPause   = 5 * time.Second
+
+	dialTimeout = 5 * time.Second // as that of the client
 )
 
 func (c Config) withDefaults() Config {
@@ -74,7 +78,8 @@ func (c Config) check() error {
 }
 
 // NewClient returns a client that suits New, from redis://user:password@host:port/database, rediss:// (with TLS) or
-// unix://. It connects when it is first used. Whoever makes it closes it.
+// unix://. It connects when it is first used. Whoever makes it closes it. It hangs up on whatever announces an answer that no Redis gives: other clients
+// make room for it, and end the process if there is not so much.
 func NewClient(rawURL string) (*goredis.Client, error) {
 	options, err := goredis.ParseURL(rawURL)
 	if err != nil {
@@ -85,6 +90,10 @@ func NewClient(rawURL string) (*goredis.Client, error) {
 	options.ContextTimeoutEnabled = true
 	// Trying again is not worth the time: the store behind has everything.
 	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
+	// Redis may say where to go on, and the client would go there and tell the password, whoever is there.
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	guarded(options)
 	return goredis.NewClient(options), nil
 }
 

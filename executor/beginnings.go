@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// beginnings is what became of the effects that an execution wanted to begin, as far as that matters for their lines in the ledger.
+type beginnings struct {
+	mu sync.Mutex
+	of map[effectLine]beginning
+}
+
+// effectLine names a line of the ledger in its account.
+type effectLine struct {
+	interrupt string
+	number    int
+}
+
+// beginning is how far it came. It only ever grows.
+type beginning int
+
+const (
+	unheard beginning = iota + 1 // the line was sent, and nobody knows whether it was written
+	handed                       // the execution was told that it has begun the effect, and has called it or will
+)
+
+// lost notes that there was no answer.
+func (b *beginnings) lost(line effectLine) { b.reach(line, unheard) }
+
+// hand notes that the execution is told that it has begun the effect, and returns how far it had come.
+func (b *beginnings) hand(line effectLine) beginning { return b.reach(line, handed) }
+
+func (b *beginnings) reach(line effectLine, to beginning) (from beginning) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = make(map[effectLine]beginning)
+	}
+	from = b.of[line]
+	b.of[line] = max(from, to)
+	return from
+}
+
+func (b *beginnings) isUnheard(line effectLine) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of[line] == unheard
+}
+
+// tryBegin writes the line, also if the store is away for a while. If there is no answer the line may have been written, and would look as if the effect
+// had been called: a person would be asked about something that certainly did not happen. So it is sent again, and a line that is there already counts as
+// begun now if it is this execution's own, and was not begun before:
+//
+//   - It has the fence of this execution. The store writes the fence of the lease with which it is called, after it has found that lease good; each claim of a run
+//     has a fence of its own; and for each claim there is one execution, with one owner, here. So it was sent from here.
+//   - It was sent from here without an answer. (A store that was restored from a backup while others worked on it may give out a fence twice.)
+//   - The execution was never told that it has begun it: that is noted, for good, before it is told so. An effect is called only by whoever was told.
+//
+// So nothing was called. And nothing can have been, or be, called by anybody else: the store has found the lease good once more, and whoever takes the
+// run over finds the line, and a fence in it that is not theirs.
+func (o *owner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
+	name, first := effectLine{effect.Interrupt, effect.Number}, time.Now()
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		sent := time.Now()
+		line, begun, err = o.executor.store.Begin(ctx, o.lease, effect)
+		begun = begun || err == nil && o.isOwn(name, effect, line)
+		if err == nil && begun {
+			err = o.stillMine(ctx, sent)
+		}
+		if err == nil || refusesEffect(err) {
+			break
+		}
+		if o.begins.lost(name); time.Since(first) > settleTimeout || !o.executor.pauses(ctx, pause) {
+			break
+		}
+	}
+	if err != nil {
+		return store.Effect{}, false, err
+	}
+	if begun && o.begins.hand(name) == handed {
+		begun = false
+	}
+	return line, begun, nil
+}
+
+// isOwn reports whether a line that is there already was sent from here, without an answer.
+func (o *owner) isOwn(name effectLine, effect store.NewEffect, line store.Effect) bool {
+	return line.State == store.Started && line.Fence == o.lease.Fence && line.Digest == effect.Digest && line.Key == effect.Key && o.begins.isUnheard(name)
+}
+
+// refusesEffect reports whether the store has said no, so that nothing was written.
+func refusesEffect(err error) bool {
+	for _, no := range []error{store.ErrFenced, store.ErrNotApproved, store.ErrStale, store.ErrKey, store.ErrFull} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// stillMine makes sure that nobody has taken the run over while the answer was on its way: they may have asked somebody, and been told that nothing happened.
+func (o *owner) stillMine(ctx context.Context, sent time.Time) error {
+	if passed(sent, time.Now()) < o.executor.config.Lease/3*2 {
+		return nil
+	}
+	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease)
+}

@@ -293,6 +293,9 @@ func (c *compiler) fingerprint() string {
 		if n.sub != nil {
 			fmt.Fprintf(h, " sub %s", n.sub.print)
 		}
+		if n.result != nil {
+			describe(h, n.result, nil)
+		}
 		fmt.Fprintf(h, " ways %v\n", c.plan.ways[i])
 	}
 	fmt.Fprintf(h, "start %v\n", c.plan.start)

@@ -302,3 +302,39 @@ func TestI14_AStopInsideANodeDoesNotHaveItTryAgainWhatFailed(t *testing.T) {
 	}
 	c.want(t, map[string]int{"mine": 1, "yours": 1, "b": 1})
 }
+
+// eachOf works on two items with results of some type: the first is done at once, the second asks.
+func eachOf[R any](result R) *graph.Graph[notes] {
+	g := graph.New[notes]("each-of")
+	graph.Each(g, "n", func(notes) []int { return []int{0, 1} }, func(ctx context.Context, i int) (R, error) {
+		if i == 0 {
+			return result, nil
+		}
+		_, err := question.Ask(ctx, "ok?")
+		return result, err
+	}, func(s notes, all []R) notes { s.N = len(all); return s })
+	g.Edge(graph.Start, "n")
+	g.Edge("n", graph.End)
+	return g
+}
+
+// An item that was done had a result that the later program could not read; the one beside it went to work all the same, and had one that the earlier
+// program could not read. Neither could go on.
+func TestI17_AListWithResultsOfAnotherTypeIsLeftToTheProgramThatBeganIt(t *testing.T) {
+	same := func(notes) []notes { return []notes{{}, {}} }
+	inner := graph.New[notes]("inner")
+	inner.Node("n", write(new(counter), "n", fieldA))
+	inner.Edge(graph.Start, "n")
+	inner.Edge("n", graph.End)
+	flows := graph.New[notes]("each-of")
+	graph.EachFlow(flows, "n", same, compile(t, inner), func(s notes, all []notes) notes { s.N = len(all); return s })
+	flows.Edge(graph.Start, "n")
+	flows.Edge("n", graph.End)
+	for name, later := range map[string]*graph.Graph[notes]{"another type": eachOf(12), "graphs": flows} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, eachOf("done"))
+			_, err := h.start(notes{})
+			goesBack(t, h, &harness[notes]{flow: compile(t, later)}, "item:0", err)
+		})
+	}
+}

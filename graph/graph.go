@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -51,7 +52,8 @@ type node struct {
 	fanOut  bool
 	// items is the list that a fan-out works on.
 	items func(in statePtr) any
-	// unsavable is what would be lost of the results of a fan-out.
+	// result is the type of the results of a fan-out, unsavable what would be lost of them.
+	result    reflect.Type
 	unsavable []string
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/safely"
 	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
@@ -187,6 +189,9 @@ func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
 			continue
 		}
+		if sf.Print != fl.print {
+			missing = append(missing, fl.nodes[n].unlike(saved, task)...)
+		}
 		inside, failed := fl.missingInside(saved, task, fl.nodes[n])
 		missing, err = append(missing, inside...), join(err, failed)
 	}
@@ -227,6 +232,32 @@ func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (
 	}
 	return missing, err
 }
+
+// unlike is missing for the results of a list's items that are none of this program's. Those beside them would go to work, and leave what the program before
+// cannot go on with, either.
+func (n *node) unlike(saved *checkpoint, task *savedTask) (missing []string) {
+	if n.result == nil {
+		return nil
+	}
+	for part, data := range saved.at(task.place).journal {
+		outer, item := cutPlace(part)
+		if outer != partDone+task.place || !strings.HasPrefix(item, itemPrefix) {
+			continue
+		}
+		if err := readable(data, n.result); err != nil {
+			return []string{fmt.Sprintf("a result of %s in %s that is no %s (%v)", item, nodeSegment(task.Node), n.result, err)}
+		}
+	}
+	return nil
+}
+
+func readable(data []byte, as reflect.Type) (err error) {
+	defer safely.Recover(&err) // a type may have JSON methods that panic
+	return savable.Decode(data, reflect.New(as).Interface())
+}
+
+// partDone is the word of what fermata.Do keeps.
+const partDone = "do "
 
 // innerFrames lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the
 // node's own code runs are not among them.

@@ -49,6 +49,9 @@ func (f *frame) load(saved *checkpoint) error {
 		return f.flow.changed(f.sess.Run(), text)
 	}
 	f.clock, f.done = sf.Clock, sf.Done
+	if sf.Print != f.flow.print {
+		f.touch() // so that the next one knows whose work it is
+	}
 	f.loadVisits(sf.Visits)
 	if err := f.loadNext(sf); err != nil {
 		return err

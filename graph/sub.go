@@ -64,7 +64,8 @@ func (fl *compiled) within(ctx context.Context, scope *visit.Scope, input stateP
 // its own, and is not worked on again once it is done. collect gets the results in the order of the items. items and
 // collect must go by their arguments alone.
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
-	n := &node{name: name, fanOut: true, unsavable: savable.Mistakes(reflect.TypeFor[R](), fmt.Sprintf("a result of node %q", name))}
+	n := &node{name: name, fanOut: true, result: reflect.TypeFor[R]()}
+	n.unsavable = savable.Mistakes(n.result, fmt.Sprintf("a result of node %q", name))
 	if items != nil && work != nil && collect != nil {
 		n.items = func(in statePtr) any { return items(*in.(*S)) }
 		n.run = func(ctx context.Context, in, out statePtr, parallel int) error {

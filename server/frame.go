@@ -201,6 +201,11 @@ func (s *Server) admit(r *http.Request) *Problem {
 	if p := unclear(r); p != nil {
 		return p
 	}
+	for _, name := range listed { // on several lines it is the same as on one, RFC 9110, 5.3; whoever reads it sees the first
+		if all := r.Header.Values(name); len(all) > 1 {
+			r.Header.Set(name, strings.Join(all, ", "))
+		}
+	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return problem("unsupported", "a request must not be compressed")
 	}
@@ -219,9 +224,20 @@ func (s *Server) admit(r *http.Request) *Problem {
 	return nil
 }
 
-// unclear refuses a query that cannot be read, or says something twice. What reads it leaves out what it does not understand and takes the first of two: whoever
+// listed are headers that are lists, and single those of which there is one, or nobody knows which one is meant.
+var (
+	listed = []string{"Accept", "Prefer"}
+	single = []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
+)
+
+// unclear refuses a query that cannot be read, and what is said twice. What reads them leaves out what it does not understand and takes the first of two: whoever
 // wants what was decided, or what comes behind a cursor, would get something else, and not notice.
 func unclear(r *http.Request) *Problem {
+	for _, name := range single {
+		if len(r.Header.Values(name)) > 1 {
+			return problem("bad_request", "the header %s is said twice", name)
+		}
+	}
 	if r.URL.RawQuery == "" || !strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil
 	}

@@ -33,6 +33,31 @@ func TestChat_IsNoStreamForWhoTakesNone(t *testing.T) {
 	}
 }
 
+// The lines of a header that is a list count together, and of one that is none there can be only one. The first line counted, so that who said respond-async on the
+// second one waited, and of two ids under which something counts once nobody knew which one.
+func TestChat_HeadersOnSeveralLines(t *testing.T) {
+	s := open(t, nil)
+	say := func(name string, lines ...string) answer {
+		r := s.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:content-review","input":{"topic":"tea"}}`)
+		for _, line := range lines {
+			r.Header.Add(name, line)
+		}
+		response, err := http.DefaultClient.Do(r)
+		return answerOf(t, response, err)
+	}
+	if got := say("Prefer", "handling=strict", "respond-async"); got.status != 202 {
+		t.Errorf("%+v", got)
+	}
+	if got := say("Accept", "application/json", "text/event-stream"); !strings.HasPrefix(got.header.Get("Content-Type"), asStream) {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"Idempotency-Key", "Authorization", "Last-Event-ID", "Content-Type"} {
+		if got := say(name, "Bearer agent@acme", "b"); got.status != 400 || got.field("code") != "bad_request" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // Browsers do not send the session along with what a form of another site posts. The answer took the cookie away all the same: any page could sign people out.
 func TestSignOut_TakesNoCookieAwayForPagesOfOthers(t *testing.T) {
 	p := openPorch(t, build{})

@@ -15,6 +15,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 // params is the request on the wire.
@@ -129,7 +130,7 @@ func resultToWire(message agent.Message) sdk.ContentBlockParamUnion {
 }
 
 func callToWire(call agent.ToolCall) sdk.ContentBlockParamUnion {
-	return sdk.NewToolUseBlock(wireID(call.ID), input(call.Args), call.Name)
+	return sdk.NewToolUseBlock(wireID(call.ID), input(call.Args), modelhttp.ToolName(call.Name))
 }
 
 // input makes an object of whatever a model wrote.

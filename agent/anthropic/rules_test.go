@@ -181,6 +181,9 @@ func examineBlock(at, role string, block wireBlock) *refusal {
 		if block.Name == "" {
 			return invalid("%s.tool_use.name: String should have at least 1 character", at)
 		}
+		if len(block.Name) > 200 {
+			return invalid("%s.tool_use.name: String should have at most 200 characters", at)
+		}
 	case "assistant thinking":
 		if block.Thinking == nil || block.Signature != sign(*block.Thinking) {
 			return invalid("%s: Invalid `signature` in `thinking` block", at)

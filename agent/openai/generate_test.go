@@ -133,3 +133,12 @@ func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
 		}
 	}
 }
+
+// The service refused a conversation with a call that the model had made up, and so every resume of the run.
+func TestGenerate_ACallThatAModelMadeUpIsTakenBack(t *testing.T) {
+	s := serve(t, say("Sun in Rome."))
+	modeltest.MustGenerate(t, s.model(), modeltest.OddNames())
+	if got := s.Requests()[0].Messages[1].ToolCalls[0].Function.Name; got != "multi_tool_use_parallel" {
+		t.Errorf("sent %q", got)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
 // params is the request on the wire. The same request gives the same bytes, so that the service's cache of prompts works.
@@ -74,7 +75,7 @@ func assistantToWire(message agent.Message) sdk.ChatCompletionMessageParamUnion 
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: wireID(call.ID),
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name:      call.Name,
+					Name:      modelhttp.ToolName(call.Name),
 					Arguments: cmp.Or(call.Args, "{}"), // some servers parse it
 				},
 			},

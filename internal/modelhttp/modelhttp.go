@@ -3,6 +3,7 @@
 package modelhttp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,3 +115,18 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	}
 	return &http.Client{Transport: transport, CheckRedirect: stay}
 })
+
+// maxName is the longest name of a tool that every service takes.
+const maxName = 64
+
+// ToolName is the name of a call as services take it back. Models call tools that there are not, by names that no tool could have, as
+// "multi_tool_use.parallel": whoever sends such a name back is refused, each time.
+func ToolName(name string) string {
+	taken := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(taken[:min(len(taken), maxName)], "unnamed")
+}

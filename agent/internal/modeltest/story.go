@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata/agent"
@@ -65,4 +66,19 @@ type telltale struct{}
 
 func (telltale) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("cannot send %v", r.Header)
+}
+
+// OddNames is a conversation in which a model called tools by names that no tool can have, and was told so.
+func OddNames() *agent.Request {
+	request := Ask("Rome?")
+	request.Tools = []agent.ToolSpec{Weather}
+	var calls []agent.ToolCall
+	for i, name := range []string{"multi_tool_use.parallel", "", "погода", strings.Repeat("x", 300)} {
+		calls = append(calls, agent.ToolCall{ID: fmt.Sprint("call_", i), Name: name, Args: "{}"})
+	}
+	request.Messages = append(request.Messages, agent.Assistant("", calls...))
+	for _, call := range calls {
+		request.Messages = append(request.Messages, agent.Result(call, "There is no such tool."))
+	}
+	return request
 }

@@ -182,7 +182,7 @@ func TestKubernetes_SettingsAreThoseOfTheProgram(t *testing.T) {
 		}
 	}
 	patience := time.Duration(server.TerminationGracePeriodSeconds-server.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
-	if patience < settings.Listen.DrainTimeout+5*time.Second {
+	if patience < settings.Listen.DrainTimeout+letsGo {
 		t.Errorf("%s are left for a drain of %s", patience, settings.Listen.DrainTimeout)
 	}
 }

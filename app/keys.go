@@ -76,7 +76,11 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 		}
 		row := rowOf(kept)
 		row.Key, row.State = key, ""
-		return p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
+		err = p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
+		if err != nil { // it is shown once, and nobody has it, or somebody has half of it
+			err = errors.Join(err, endKey(context.WithoutCancel(ctx), s, kept.Account, kept.ID))
+		}
+		return err
 	})
 }
 

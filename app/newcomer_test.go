@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -197,6 +198,29 @@ func TestNewcomer_WithoutAKey(t *testing.T) {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }
+
+// A key is shown once. One that was written to a full disk would be good for whoever finds half of it, and nobody would know to end it.
+func TestKeys_OneThatCannotBeShownIsEnded(t *testing.T) {
+	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	for _, more := range [][]string{nil, {"--json"}} {
+		var errs strings.Builder
+		args := append([]string{"keys", "create", "acme", "bot", "agent", "--store", at}, more...)
+		if exit := run(t.Context(), args, fullDisk{}, &errs); exit == exitOK || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%d %s", exit, errs.String())
+		}
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Count(out, "revoked") != 2 || strings.Count(out, "bot") != 2 {
+		t.Error(out)
+	}
+}
+
+// fullDisk is where nothing can be written to.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestKeys_OfTheStore(t *testing.T) {
 	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")

@@ -10,6 +10,26 @@ import (
 // garbled listens where Redis should be. It greets as an old Redis does, and gives every other command the same answer.
 func garbled(t *testing.T, answer string) (url string) {
 	t.Helper()
+	return "redis://" + serving(t, func(conn net.Conn) {
+		lines := bufio.NewScanner(conn)
+		for n := 1; lines.Scan(); n++ {
+			if n%3 != 0 { // how many words, and how long the first is; then comes the first
+				continue
+			}
+			reply := answer
+			if word := lines.Text(); word == "hello" || word == "client" {
+				reply = "-ERR unknown command\r\n"
+			}
+			if _, err := conn.Write([]byte(reply)); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// serving has somebody answer where Redis should be, and returns where that is.
+func serving(t *testing.T, serve func(conn net.Conn)) (address string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -23,23 +43,11 @@ func garbled(t *testing.T, answer string) (url string) {
 			}
 			go func() {
 				defer func() { _ = conn.Close() }()
-				lines := bufio.NewScanner(conn)
-				for n := 1; lines.Scan(); n++ {
-					if n%3 != 0 { // how many words, and how long the first is; then comes the first
-						continue
-					}
-					reply := answer
-					if word := lines.Text(); word == "hello" || word == "client" {
-						reply = "-ERR unknown command\r\n"
-					}
-					if _, err := conn.Write([]byte(reply)); err != nil {
-						return
-					}
-				}
+				serve(conn)
 			}()
 		}
 	}()
-	return "redis://" + listener.Addr().String()
+	return listener.Addr().String()
 }
 
 // Whatever listens where Redis should be: it is one more Redis that is of no use. The client panicked at a length that no memory has, and

@@ -12,44 +12,30 @@ import (
 // mover listens where Redis should be, greets as a new one does, agrees to everything, and says that it moves to another address.
 func mover(t *testing.T, to string) (url string, asked *atomic.Int64) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
 	asked = new(atomic.Int64)
-	go func() {
-		for {
-			conn, err := listener.Accept()
+	address := serving(t, func(conn net.Conn) {
+		for reader := bufio.NewReader(conn); ; {
+			words, err := command(reader)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				for reader := bufio.NewReader(conn); ; {
-					words, err := command(reader)
-					if err != nil {
-						return
-					}
-					reply := "+OK\r\n"
-					switch strings.ToLower(words[0]) {
-					case "hello":
-						reply = "%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
-					case "hmget":
-						reply = fmt.Sprintf(">4\r\n+MOVING\r\n:1\r\n:1\r\n+%s\r\n*%d\r\n%s", to, len(words)-2, strings.Repeat("_\r\n", len(words)-2))
-					case "client":
-						if len(words) > 1 && strings.EqualFold(words[1], "maint_notifications") {
-							asked.Add(1)
-						}
-					}
-					if _, err := conn.Write([]byte(reply)); err != nil {
-						return
-					}
+			reply := "+OK\r\n"
+			switch strings.ToLower(words[0]) {
+			case "hello":
+				reply = "%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
+			case "hmget":
+				reply = fmt.Sprintf(">4\r\n+MOVING\r\n:1\r\n:1\r\n+%s\r\n*%d\r\n%s", to, len(words)-2, strings.Repeat("_\r\n", len(words)-2))
+			case "client":
+				if len(words) > 1 && strings.EqualFold(words[1], "maint_notifications") {
+					asked.Add(1)
 				}
-			}()
+			}
+			if _, err := conn.Write([]byte(reply)); err != nil {
+				return
+			}
 		}
-	}()
-	return "redis://:secret@" + listener.Addr().String() + "?protocol=3", asked
+	})
+	return "redis://:secret@" + address + "?protocol=3", asked
 }
 
 // command reads one command.

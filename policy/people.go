@@ -218,15 +218,19 @@ func seated(places [][]string) (n int) {
 func (r *Requirement) filled(in *Input) *Requirement {
 	c := r.clone()
 	for i, group := range c.Groups {
-		for _, names := range [][]string{group.From, group.Widen} {
-			for j, name := range names {
-				names[j] = fill(name, in)
-			}
-			slices.Sort(names)
-		}
-		c.Groups[i].Widen = without(group.Widen, group.From)
+		c.Groups[i].From = filledNames(group.From, in)
+		c.Groups[i].Widen = without(filledNames(group.Widen, in), c.Groups[i].From)
 	}
 	return c
+}
+
+// filledNames are names filled in, in order, each once.
+func filledNames(names []string, in *Input) []string {
+	for i, name := range names {
+		names[i] = fill(name, in)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func fill(name string, in *Input) string {

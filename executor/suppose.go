@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/policy"
@@ -39,6 +40,16 @@ func (e *Executor) MayDecide(doc desk.Request, person string) error {
 // MayDo returns the verbs of a request that are open to a person, or an error that desk.Code knows if no decision of theirs would count.
 func (e *Executor) MayDo(doc desk.Request, person string) ([]desk.Verb, error) {
 	return desk.MayDo(doc, person, e.env(doc.Created).Directory)
+}
+
+// ApprovedElsewhere reports whether a person's decision on an open question would not count because of a yes of theirs to something else that the run still
+// asks: [Executor.MayDo] knows of those that stood when this was asked.
+func (e *Executor) ApprovedElsewhere(ctx context.Context, q QuestionView, person string) (bool, error) {
+	if q.Request == nil || q.Request.State != desk.Open || !slices.Contains(q.Request.Need.Exclude, desk.PriorApprover) {
+		return false, nil
+	}
+	prior, err := e.approversBeside(ctx, &filing{run: whoAsked(q.Asked)}, &requested{Request: *q.Request})
+	return slices.Contains(prior, person), err
 }
 
 // Supposed is an action to try the rules on.

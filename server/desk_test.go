@@ -15,8 +15,10 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/chain"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
 )
 
@@ -120,6 +122,45 @@ rules:
 	no := fmt.Sprintf(`{"resumeId":"2","answer":{"verb":"reject","reason":"on second thoughts"},"shown":%q}`, s.life("bob@acme", id).Shown)
 	if got := s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/decision", no); got.status != 200 {
 		t.Errorf("the no: %+v", got)
+	}
+}
+
+// Somebody has said yes to one of two things that a run asks. Of the other one they were shown that their word would count, and the server refused it.
+func TestDesk_APriorApproverIsShownWhatIsLeftToThem(t *testing.T) {
+	set, err := policy.Load("policy.yaml", []byte(`
+default: deny
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba"], count: 2}], separation_of_duties: [prior_approver], deadline: 1h}
+`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graph.New[table]("drop")
+	for _, name := range []string{"one", "two"} {
+		g.Node(name, func(ctx context.Context, s table) (table, error) {
+			_, err := fermata.Approve(ctx, fermata.Action[table]{Name: "drop-table", Args: s})
+			return s, err
+		})
+		g.Edge(graph.Start, name)
+		g.Edge(name, graph.End)
+	}
+	s := openWith(t, func(c *server.Config) { c.Auth = people }, func(c *executor.Config) {
+		c.Desk = executor.Desk{Rules: set, Directory: desk.Members{"group:dba": {"bob", "eve"}}}
+	}, compiled(t, g, inproc.FlowConfig[table]{}))
+	s.chat("agent@acme", startDrop)
+	asked := s.questions("acme")
+	one, two := asked[0].ID, asked[1].ID
+	yes := fmt.Sprintf(`{"resumeId":"1","answer":{"verb":"approve"},"shown":%q}`, s.life("bob@acme", one).Shown)
+	if got := s.call("bob@acme", "POST", "/api/v1/requests/"+one+"/decision", yes); got.status != 200 {
+		t.Fatalf("the yes: %+v", got)
+	}
+	for _, c := range []struct{ who, id, want string }{{"bob", one, ""}, {"bob", two, "excluded"}, {"eve", two, ""}} {
+		if life := s.life(c.who+"@acme", c.id).Life; life.MayNot != c.want {
+			t.Errorf("%s: %q, want %q", c.who, life.MayNot, c.want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
@@ -103,7 +104,15 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 	if err != nil {
 		return nil, explain(err)
 	}
-	return &requestOutput{Body: s.withLife(ctx, q)}, nil
+	r := s.withLife(ctx, q)
+	prior, err := s.config.Executor.ApprovedElsewhere(ctx, q, who(ctx).ID) // not in lists: it reads all that the run asks
+	if err != nil {
+		return nil, explain(err)
+	}
+	if prior {
+		r.Life.MayNot = desk.Code(desk.ErrExcluded)
+	}
+	return &requestOutput{Body: r}, nil
 }
 
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput, error) {

@@ -162,7 +162,7 @@ func (r *reconciler) compareOutcome(f Finding, k *known) {
 		return
 	}
 	approved, ok := k.approval()
-	action := ok && approved != (Digest{}) && !(k.run != nil && k.run.Elsewhere)
+	action := ok && approved != (Digest{}) && !(k.run != nil && (k.run.Elsewhere || k.run.Again))
 	taken := k.run != nil && k.run.Applied
 	over := k.run != nil && k.run.Over
 	switch {

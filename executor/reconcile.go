@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/store"
 )
@@ -217,16 +218,39 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 	}
 	p := r.providers[history.Run.Provider]
 	elsewhere := p != nil && !p.Capabilities().Effects
+	again := askedAgain(history.Interrupts)
 	for _, i := range history.Interrupts {
 		if i.Source == store.Policy {
 			continue // nobody was asked
 		}
 		over := i.State == store.Withdrawn || !history.Run.Status.Alive()
 		lines.interrupts = append(lines.interrupts, audit.InterruptLine{
-			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over, Elsewhere: elsewhere,
+			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over, Elsewhere: elsewhere, Again: again[i.ID],
 		})
 	}
 	return lines, nil
+}
+
+// askedAgain are the questions after which the same was asked once more, about a target that had changed: of those at the place, the last one before.
+func askedAgain(all []store.Interrupt) map[string]bool {
+	again := make(map[string]bool)
+	for _, next := range all {
+		address, err := fermata.ParseAddress(next.Address)
+		if err != nil || !within(address, driftSegment) {
+			continue
+		}
+		place := undrifted(address, false).String()
+		var last *store.Interrupt
+		for n, i := range all {
+			if i.Address == place && !i.Created.After(next.Created) && (last == nil || !i.Created.Before(last.Created)) {
+				last = &all[n]
+			}
+		}
+		if last != nil {
+			again[last.ID] = true
+		}
+	}
+	return again
 }
 
 // compare holds the books against each other for one run. Of a run that was erased only the log is left.

@@ -296,3 +296,27 @@ func TestReconcile_WhatWasAskedAgainIsInOrder(t *testing.T) {
 		agree(t, e)
 	})
 }
+
+// A yes is void when what it was for has changed: the run asks again, and does it with the next yes. The first one was a finding that wakes somebody for as long as
+// the next was awaited, and a warning ever after.
+func TestReconcile_WhatIsAskedAgainForAnotherTargetIsNotMissed(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var paid, balance, hour atomic.Int64
+		hour.Store(int64(time.Hour))
+		e := bank(t, ahead{s, &hour}, restless(t, &paid, &balance, "one", "two"), "default: ask\ndefaults: {ask: {groups: [{from: ['group:finance']}], deadline: 24h}}\n")
+		asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":1}`))
+		for round, resume := range []string{"r1", "r2", "r3", "r4"} {
+			if round%2 == 0 {
+				balance.Add(1)
+			}
+			outcome := mustRun(t, e, word("ann", "a", resume, asked.Interrupts[0].ID, yes))
+			agree(t, e)
+			if round < 3 {
+				asked = waits(t, outcome)
+			}
+		}
+		if paid.Load() != 2 {
+			t.Errorf("%d are paid", paid.Load())
+		}
+	})
+}

@@ -162,6 +162,11 @@ func TestDecide_Conditions(t *testing.T) {
 		{`glob("*.internal", args.host)`, `{"host":"db.internal"}`, yes},
 		{`glob("*.internal", args.host)`, `{"host":"db.internal.evil"}`, no},
 		{`glob("a?c", args.host)`, `{"host":"a*c"}`, yes},
+		{`glob("a?c", args.host)`, `{"host":"aüc"}`, yes}, // a letter, however many bytes it has
+		{`glob("a??c", args.host)`, `{"host":"aüc"}`, no},
+		{`glob("*?", args.host)`, `{"host":"ü"}`, yes},
+		{`glob("*??", args.host)`, `{"host":"ü"}`, no},
+		{`glob("*ü?", args.host)`, `{"host":"aüüß"}`, yes},
 		{`glob("*", args.host)`, `{"host":5}`, wrong},
 		{`sets.contains(["a", "b"], args.l)`, `{"l":["b"]}`, yes},
 		{`sets.intersects(args.l, ["a", "b"])`, `{"l":["c"]}`, no},

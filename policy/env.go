@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -101,7 +102,7 @@ func celGlob(pattern, text ref.Val) ref.Val {
 	return types.Bool(glob(string(p), string(t)))
 }
 
-// glob matches * with any text and ? with one byte, without going back more than one star.
+// glob matches * with any text and ? with one letter, without going back more than one star.
 func glob(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
@@ -109,11 +110,14 @@ func glob(pattern, text string) bool {
 		case p < len(pattern) && pattern[p] == '*': // before the letters: a star in the text is a letter
 			star, mark = p, t
 			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+		case p < len(pattern) && pattern[p] == '?':
+			p++
+			t += letter(text[t:])
+		case p < len(pattern) && pattern[p] == text[t]:
 			p++
 			t++
 		case star >= 0:
-			mark++
+			mark += letter(text[mark:])
 			p, t = star+1, mark
 		default:
 			return false
@@ -123,6 +127,12 @@ func glob(pattern, text string) bool {
 		p++
 	}
 	return p == len(pattern)
+}
+
+// letter is how many bytes the first letter has.
+func letter(text string) int {
+	_, size := utf8.DecodeRuneInString(text)
+	return size
 }
 
 func celLocal(at, zone ref.Val) ref.Val {

@@ -395,10 +395,14 @@ func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt
 	return expired, nil
 }
 
-func (b *book) cancel(now time.Time, account, id string, as store.Status, beside store.Beside) (store.Run, error) {
+func (b *book) cancel(now time.Time, account, id string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
+	}
+	unknown := func(i *store.Interrupt) bool { return i.State == store.Pending && !slices.Contains(waits, i.ID) }
+	if waits != nil && slices.ContainsFunc(run.asked, unknown) {
+		return store.Run{}, store.ErrStale
 	}
 	write, err := b.beside(now, account, beside)
 	if err != nil {

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -134,20 +136,27 @@ func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.cancel(ctx, account, run, as, beside) })
+	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) {
+		return t.cancel(ctx, account, run, as, waits, beside)
+	})
 }
 
-func (t turn) cancel(ctx context.Context, account, id string, as store.Status, beside store.Beside) (run store.Run, err error) {
+func (t turn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, beside store.Beside) (run store.Run, err error) {
 	var status store.Status
 	if _, err := t.find(ctx, []any{&status}, statusSQL, account, id); err != nil {
 		return store.Run{}, err
 	}
 	if !status.Alive() {
 		return store.Run{}, store.ErrNotFound
+	}
+	if waits != nil {
+		if asked, err := list(ctx, t, scanShown, openSQL, account, id); err != nil || slices.ContainsFunc(asked, unknownTo(waits)) {
+			return store.Run{}, cmp.Or(err, store.ErrStale)
+		}
 	}
 	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil, beside.Requests()); err != nil {
 		return store.Run{}, err
@@ -159,6 +168,11 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, b
 		return store.Run{}, err
 	}
 	return run, t.beside(ctx, account, beside)
+}
+
+// unknownTo finds what a run waits for that somebody does not know.
+func unknownTo(known []string) func(shown) bool {
+	return func(i shown) bool { return i.state == store.Pending && !slices.Contains(known, i.id) }
 }
 
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file

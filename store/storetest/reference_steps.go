@@ -191,7 +191,8 @@ func (m *twins) cancel() {
 		run.ID = m.run(account)
 	}
 	beside := m.beside(account, run.ID, m.interrupt(run.ID))
-	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, run.ID, as, beside) })
+	waits := pick(m, "waits", nil, []string{}, []string{m.interrupt(run.ID)}, []string{m.interrupt(run.ID), m.interrupt(run.ID)})
+	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, run.ID, as, waits, beside) })
 }
 
 func (m *twins) renew() {

@@ -95,7 +95,7 @@ var deskMutants = []mutant{
 		swap(`if waits != nil {`, `if false {`),
 		"./store/postgres", "TestStore/Runs/Cancel"},
 	{"I12", "a run is ended without a line of what it asked last", "executor/act.go",
-		swap(`run.ID, as, waits, beside)`, `run.ID, as, nil, beside)`),
+		swap(`run.ID, as, waits, beside)`, `run.ID, as, append([]string(nil), waits[:0]...), beside)`),
 		"./executor", "TestWithdrawn_Also"},
 	{"I17", "those who decide and those who move a deadline wait in a circle", "store/postgres/migration/0007_chain.sql",
 		swap(`IF coalesce(current_setting('fermata.run', true), '') = '' AND`, `IF FALSE AND`),

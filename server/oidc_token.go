@@ -49,7 +49,9 @@ func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oi
 }
 
 // tooEarly says that a token will be good, and is not yet.
-func tooEarly() *Problem { return problem("forbidden", "the token is of the future: is a clock wrong?") }
+func tooEarly() *Problem {
+	return problem("forbidden", "the token is of the future: is a clock wrong?")
+}
 
 // checked are the claims that decide whether a token counts.
 var checked = []string{"iss", "sub", "aud", "azp", "exp", "iat", "nbf", "nonce", "at_hash"}

@@ -189,43 +189,48 @@ func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string)
 	if err != nil {
 		return err
 	}
-	var open []string
 	for _, i := range asked {
 		if i.State != store.Pending {
 			continue
 		}
-		if err := e.tellWithdrawn(c, i.ID, why); err != nil {
+		over := false
+		if i.ID != but {
+			over, err = e.withdrawOne(ctx, c, i.ID, why)
+		}
+		if err == nil && !over { // or it was decided since it was listed: whoever asked hears of the answer, and not that there is none
+			err = e.tellWithdrawn(c, i.ID, why)
+		}
+		if err != nil {
 			return err
 		}
-		if i.ID != but {
-			open = append(open, i.ID)
-		}
 	}
-	return e.withdraw(ctx, c, open, why)
+	return nil
 }
 
 // withdraw files the withdrawal of requests, as far as they are open.
 func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why string) error {
 	for _, id := range ids {
-		if err := e.tellTime(ctx, c); err != nil {
-			return err
-		}
-		known, err := e.requestOf(ctx, c.run.Account, id)
-		if err != nil {
-			return err
-		}
-		if known == nil || known.State != desk.Open {
-			continue
-		}
-		change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.Service("executor")}, Reason: why}, e.env(c.now))
-		if err != nil {
-			return err
-		}
-		if err := e.file(c, change, known.revision); err != nil {
+		if _, err := e.withdrawOne(ctx, c, id, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withdrawOne files the withdrawal of a request. It reports whether the request was over before.
+func (e *Executor) withdrawOne(ctx context.Context, c *filing, id, why string) (over bool, err error) {
+	if err := e.tellTime(ctx, c); err != nil {
+		return false, err
+	}
+	known, err := e.requestOf(ctx, c.run.Account, id)
+	if err != nil || known == nil || known.State != desk.Open {
+		return known != nil, err
+	}
+	change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.Service("executor")}, Reason: why}, e.env(c.now))
+	if err != nil {
+		return false, err
+	}
+	return false, e.file(c, change, known.revision)
 }
 
 // atOnce is how many requests or notices are looked at in one go.

@@ -263,3 +263,39 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 		})
 	}
 }
+
+// Somebody decides while somebody else ends the run. Whoever asked was told both, that there is an answer and that there will be none, and had acted on it by then.
+func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		m := newMourned()
+		between := &intruder{Store: s}
+		e := looking(t, between, m)
+		outcome := waits(t, mustRun(t, e, scriptedStart()))
+		var once sync.Once
+		between.listed = func() {
+			once.Do(func() {
+				if _, err := e.Run(t.Context(), word("ann", "x-1", "r-1", outcome.Interrupts[0].ID, `true`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if err := e.Cancel(t.Context(), "acme", "x-1", by("ops")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return len(m.heard()) > 0 })
+		asked, err := s.Interrupts(t.Context(), "acme", outcome.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var withdrawn []string
+		for _, i := range asked {
+			if i.State == store.Withdrawn {
+				withdrawn = append(withdrawn, i.ID)
+			}
+		}
+		papers, err := s.Papers(t.Context(), "acme", "back", store.PaperFilter{Limit: 10})
+		if err != nil || len(withdrawn) != 1 || len(papers) != 1 || papers[0].ID != withdrawn[0]+"/withdrawn" {
+			t.Errorf("%v was withdrawn, and told is %+v, %v", withdrawn, papers, err)
+		}
+	})
+}

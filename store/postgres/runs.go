@@ -49,11 +49,11 @@ UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = ne
 WHERE r.key = ` + inHand + ` AND r.account = $1
 RETURNING ` + runColumns
 
-	// dropIfSQL drops the run that is in hand if it waits for anything else than this, so that all that follows changes nothing.
-	dropIfSQL = `
-SELECT set_config('fermata.run', '', true) WHERE EXISTS (
-    SELECT FROM interrupts
-    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' AND id <> ALL ($2::bytea[]))`
+	// dropUnlessSQL drops the run that is in hand unless it waits for this, so that all that follows changes nothing.
+	dropUnlessSQL = `
+SELECT set_config('fermata.run', '', true) WHERE ` + somethingInHand + ` AND ARRAY(SELECT unnest($2::bytea[]) ORDER BY 1) <> ARRAY(
+    SELECT id FROM interrupts
+    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' ORDER BY id)`
 
 	cancelSQL = `
 WITH ` + clock + `,
@@ -173,7 +173,7 @@ func (s *Store) changeAlive(
 	t.lock(&locked, lock, account, name)
 	if waits != nil {
 		var dropped string
-		t.find(&surprised, []any{&dropped}, dropIfSQL, account, bytesOf(waits))
+		t.find(&surprised, []any{&dropped}, dropUnlessSQL, account, bytesOf(waits))
 	}
 	t.find(&changed, runDest(&run), text, values...)
 	if err := t.besideRun(account, beside); err != nil {

@@ -154,7 +154,7 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, w
 		return store.Run{}, store.ErrNotFound
 	}
 	if waits != nil {
-		if asked, err := list(ctx, t, scanShown, openSQL, account, id); err != nil || slices.ContainsFunc(asked, unknownTo(waits)) {
+		if same, err := t.waitsFor(ctx, account, id, waits); err != nil || !same {
 			return store.Run{}, cmp.Or(err, store.ErrStale)
 		}
 	}
@@ -170,9 +170,17 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, w
 	return run, t.beside(ctx, account, beside)
 }
 
-// unknownTo finds what a run waits for that somebody does not know.
-func unknownTo(known []string) func(shown) bool {
-	return func(i shown) bool { return i.state == store.Pending && !slices.Contains(known, i.id) }
+// waitsFor reports whether these are the interrupts that a run waits for.
+func (t turn) waitsFor(ctx context.Context, account, run string, ids []string) (bool, error) {
+	asked, err := list(ctx, t, scanShown, openSQL, account, run)
+	pending := make([]string, 0, len(asked))
+	for _, i := range asked {
+		if i.state == store.Pending {
+			pending = append(pending, i.id)
+		}
+	}
+	slices.Sort(pending)
+	return slices.Equal(pending, slices.Sorted(slices.Values(ids))), err
 }
 
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file

@@ -123,6 +123,31 @@ func TestEdit_ThePolicyIsAskedAgain(t *testing.T) {
 	w.ended(desk.Approved, "fay", "cleo")
 }
 
+// An edit can need people whom the route of what was asked does not tell: they heard of it when it was over. Those whom it tells are told once.
+func TestEdit_TellsThoseWhoAreNeededForIt(t *testing.T) {
+	for _, tells := range []struct {
+		first string
+		want  []string
+	}{{"group:dba", []string{"user:bob", "group:finops"}}, {"slack:C1", []string{"user:bob", "group:finops"}}, {"approvers", []string{"user:bob"}}, {"inbox", []string{"user:bob"}}} {
+		ask := needing(group(2, "group:dba"))
+		ask.Route = desk.Route{Name: "dba", Steps: []desk.Step{{Notify: []string{tells.first}}, {At: d(hour), Expire: "stale"}}}
+		w := open(t, ask)
+		w.policy = func(json.RawMessage) (desk.Ruling, error) {
+			return desk.Ruling{Need: &desk.Requirement{Groups: []desk.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
+		}
+		w.do(desk.Approve{From: w.by("bob")})
+		var edited []string
+		for _, n := range w.do(desk.ApproveEdited{From: w.by("ann"), Args: half}).Notices {
+			if n.Kind == desk.Notify && n.About == desk.WasEdited {
+				edited = append(edited, n.Targets...)
+			}
+		}
+		if !slices.Equal(edited, tells.want) {
+			t.Errorf("the route tells %s, and the edit %v", tells.first, edited)
+		}
+	}
+}
+
 func TestEdit_ARequirementThatIsNoneIsRefused(t *testing.T) {
 	w := open(t, action())
 	w.policy = func(json.RawMessage) (desk.Ruling, error) { return desk.Ruling{Need: &desk.Requirement{}}, nil }

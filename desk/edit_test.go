@@ -190,6 +190,24 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 	}
 }
 
+// Whoever is asked by name is somebody: an edit that needs a dba, of a request that needs any two, needs two people, and needed three.
+func TestMerge_AnyoneIsWhoeverIsAskedByName(t *testing.T) {
+	any2, dba, finops := group(2, desk.Anyone), group(1, "group:dba"), group(1, "group:finops")
+	for _, c := range []struct{ a, b, want []desk.Group }{
+		{[]desk.Group{any2}, []desk.Group{dba}, []desk.Group{group(1, desk.Anyone), dba}},
+		{[]desk.Group{dba}, []desk.Group{any2}, []desk.Group{dba, group(1, desk.Anyone)}},
+		{[]desk.Group{any2}, []desk.Group{dba, finops}, []desk.Group{dba, finops}},
+		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{finops}, []desk.Group{dba, finops}},
+		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{dba, group(2, desk.Anyone)}, []desk.Group{dba, any2}},
+		{[]desk.Group{any2}, []desk.Group{group(3, desk.Anyone)}, []desk.Group{group(3, desk.Anyone)}},
+	} {
+		got := desk.Requirement{Groups: c.a}.Merge(desk.Requirement{Groups: c.b}).Groups
+		if text(t, got) != text(t, c.want) {
+			t.Errorf("%v and %v: %s", c.a, c.b, text(t, got))
+		}
+	}
+}
+
 // Who was let in by the route stays, if the other side permits it too; and is no reason to ask the same people twice.
 func TestMerge_KnowsThoseWhoWereLetIn(t *testing.T) {
 	asked := desk.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}

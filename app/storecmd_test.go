@@ -172,7 +172,7 @@ func TestKeyRotate_WaitsForAProcessThatStoodStill(t *testing.T) {
 func TestKeyRotate_IsRefusedWhileAnotherIsAtIt(t *testing.T) {
 	url, _ := serving(t)
 	again := &heeds{"round 1", func() {
-		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "somebody else changes the keys") {
+		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "somebody else changes keys") {
 			t.Errorf("the second one: %d %s", code, errOut)
 		}
 	}}

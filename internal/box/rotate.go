@@ -8,8 +8,8 @@ import (
 // What keeps two from changing the keys of a file at once. Each would take the other's new key for an old one, or not see it at all, and forget it: and
 // processes may have sealed with it by then.
 var (
-	// ErrRotating says that somebody else is at it. Nothing was changed.
-	ErrRotating = errors.New("box: somebody else changes the keys of this file at the moment")
+	// ErrRotating says that somebody else is at it, with this file or another one in its folder. Nothing was changed.
+	ErrRotating = errors.New("box: somebody else changes keys in this folder at the moment; wait until that is done")
 
 	// ErrChanged says that the key in front is another one than the one that the change began with, so that nobody knows what the others are still needed for.
 	// None was removed.

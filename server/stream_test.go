@@ -82,7 +82,7 @@ func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
 	}
 }
 
-// overtaken is a store in which a run goes on while somebody reads its events.
+// overtaken is a store in which a run goes on just after somebody has read the last of its events.
 type overtaken struct {
 	store.Store
 	goesOn atomic.Pointer[func()]
@@ -90,8 +90,10 @@ type overtaken struct {
 
 func (o *overtaken) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
 	events, err := o.Store.Events(ctx, account, run, after, limit)
-	if goesOn := o.goesOn.Swap(nil); goesOn != nil {
-		(*goesOn)()
+	if after > 0 && len(events) == 1 { // that one is known
+		if goesOn := o.goesOn.Swap(nil); goesOn != nil {
+			(*goesOn)()
+		}
 	}
 	return events, err
 }

@@ -11,6 +11,7 @@ type intruder struct {
 	store.Store
 	amend, rest, forget  func()
 	decided, got, loaded func()
+	listed               func()
 	save                 func(context.Context) error
 }
 
@@ -51,6 +52,12 @@ func (i *intruder) Load(ctx context.Context, key store.Key) (store.Checkpoint, e
 	checkpoint, err := i.Store.Load(ctx, key)
 	happens(i.loaded)
 	return checkpoint, err
+}
+
+func (i *intruder) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	asked, err := i.Store.Interrupts(ctx, account, run)
+	happens(i.listed)
+	return asked, err
 }
 
 func (i *intruder) Fenced(lease store.Lease) store.Checkpoints {

@@ -197,6 +197,19 @@ func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
 	})
 }
 
+// dying is the store of a process that does not live to write anything after the end of a run.
+type dying struct {
+	store.Store
+	dead bool
+}
+
+func (d dying) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if d.dead {
+		return errors.New("it is dead")
+	}
+	return d.Store.Amend(ctx, account, beside)
+}
+
 // A run that comes to rest just before somebody ends it has asked something that whoever ends it does not know of: people were told of a request that stayed
 // open for ever, and whoever asked was never told that nobody will answer.
 func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
@@ -211,7 +224,7 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, m := memory.NewRuns(nil), newMourned()
-				resting, ending := bar(s, "Rest"), bar(s, "Cancel")
+				resting, ending := bar(s, "Rest"), bar(dying{s, how == "cancelled"}, "Cancel")
 				start := scriptedStart()
 				start.Wait = -1
 				if _, err := executorOf(t, resting, m, nil).Run(t.Context(), start); !errors.Is(err, executor.ErrPending) {
@@ -241,7 +254,7 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 						t.Errorf("the request of %s is %s, %v", id, request.State, err)
 					}
 				}
-				other.Start()
+				executorOf(t, s, m, nil).Start()
 				time.Sleep(time.Second)
 				if heard := m.heard(); len(heard) != 2 {
 					t.Errorf("whoever asked has heard %q", heard)
@@ -249,4 +262,40 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Somebody decides while somebody else ends the run. Whoever asked was told both, that there is an answer and that there will be none, and had acted on it by then.
+func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		m := newMourned()
+		between := &intruder{Store: s}
+		e := looking(t, between, m)
+		outcome := waits(t, mustRun(t, e, scriptedStart()))
+		var once sync.Once
+		between.listed = func() {
+			once.Do(func() {
+				if _, err := e.Run(t.Context(), word("ann", "x-1", "r-1", outcome.Interrupts[0].ID, `true`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if err := e.Cancel(t.Context(), "acme", "x-1", by("ops")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return len(m.heard()) > 0 })
+		asked, err := s.Interrupts(t.Context(), "acme", outcome.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var withdrawn []string
+		for _, i := range asked {
+			if i.State == store.Withdrawn {
+				withdrawn = append(withdrawn, i.ID)
+			}
+		}
+		papers, err := s.Papers(t.Context(), "acme", "back", store.PaperFilter{Limit: 10})
+		if err != nil || len(withdrawn) != 1 || len(papers) != 1 || papers[0].ID != withdrawn[0]+"/withdrawn" {
+			t.Errorf("%v was withdrawn, and told is %+v, %v", withdrawn, papers, err)
+		}
+	})
 }

@@ -127,8 +127,10 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 		config.Scopes = append(config.Scopes, "profile", "email")
 	}
 	config.GroupsClaim, config.PrincipalClaim = cmp.Or(config.GroupsClaim, "groups"), cmp.Or(config.PrincipalClaim, "sub")
-	config.Client = cmp.Or(config.Client, &http.Client{Timeout: 10 * time.Second})
-	return &idp{OIDC: config, now: now, keys: seldomly(*config.Client), places: seldomly(*config.Client)}
+	client := *cmp.Or(config.Client, &http.Client{Timeout: 10 * time.Second})
+	client.CheckRedirect = staySafe(client.CheckRedirect)
+	config.Client = &client
+	return &idp{OIDC: config, now: now, keys: seldomly(client), places: seldomly(client)}
 }
 
 // signInURL is where somebody signs in.
@@ -217,5 +219,9 @@ func notExchanged(err error) error {
 	if refused.ErrorCode == "invalid_grant" {
 		return problem("bad_request", "the code was used before, or is too old")
 	}
-	return errors.Join(busy("the identity provider does not know this server"), fmt.Errorf("server: no token for a code: %q", refused.ErrorCode))
+	why := "it does not say why"
+	if isWord(refused.ErrorCode, 64) { // what is longer is no code, and may be anything
+		why = refused.ErrorCode
+	}
+	return errors.Join(busy("the identity provider does not know this server"), errors.New("server: no token for a code: "+why))
 }

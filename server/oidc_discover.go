@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -70,13 +71,50 @@ type seldom struct {
 // errTooOften is why the provider was not asked. That is the doing of strangers: what else is wrong is said by those who did ask.
 var errTooOften = errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
 
+// What is read of an answer, in bytes. The library reads all of it, and a refusal stands in the log.
+const (
+	maxSaid    = 1 << 20
+	maxRefusal = 1 << 10
+)
+
 // RoundTrip sends a request, unless there were too many.
 func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
 		return nil, errTooOften
 	}
-	return s.next.RoundTrip(r)
+	response, err := s.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(maxSaid)
+	if response.StatusCode != http.StatusOK {
+		most = maxRefusal
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, most), response.Body}
+	return response, nil
 }
+
+// staySafe refuses to be led from the provider to where others could listen, or say something in its name.
+func staySafe(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(r *http.Request, before []*http.Request) error {
+		if _, err := safeURL("Issuer", r.URL.String()); err != nil {
+			return errors.New("server: the identity provider leads to a place without TLS")
+		}
+		if next != nil {
+			return next(r, before)
+		}
+		if len(before) >= maxHops {
+			return errors.New("server: the identity provider leads in circles")
+		}
+		return nil
+	}
+}
+
+// maxHops is how often a provider may lead elsewhere.
+const maxHops = 10
 
 // discover says where the provider's endpoints are. What it said before counts while it is asked again, and for as long as it does not answer.
 func (p *idp) discover(ctx context.Context) (*issuer, error) {

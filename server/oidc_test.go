@@ -37,6 +37,7 @@ func TestTokens_OfTheProviderCountIfTheyAreMadeForTheAPI(t *testing.T) {
 		"of another issuer":        func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
 		"too old":                  func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
 		"of the future":            func(c oidctest.Claims) { c["iat"] = time.Now().Add(time.Hour).Unix() },
+		"that is not good yet":     func(c oidctest.Claims) { c["nbf"] = time.Now().Add(2 * time.Minute).Unix() },
 		"for us by another name":   func(c oidctest.Claims) { delete(c, "aud"); c["Aud"] = "fermata-api" },
 		"of two issuers":           func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example"; c["i\u017fs"] = p.idp.URL },
 		"without a role":           func(c oidctest.Claims) { c["groups"] = "cooks" },

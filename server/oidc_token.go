@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,18 +30,27 @@ func (p *idp) verify(ctx context.Context, at *issuer, raw, audience string) (*oi
 	case err != nil:
 		return nil, notVerified(err)
 	case token.IssuedAt.After(now.Add(skew)):
-		return nil, problem("forbidden", "the token is of the future: is a clock wrong?")
+		return nil, tooEarly()
 	}
 	var claims struct {
-		Party string `json:"azp"`
+		Party string      `json:"azp"`
+		From  json.Number `json:"nbf"`
 	}
 	if err := errors.Join(token.Claims(&claims), unambiguous(token)); err != nil {
 		return nil, notVerified(err)
+	}
+	if from, err := claims.From.Float64(); err == nil && from > float64(now.Add(skew).Unix()) { // the library is more generous
+		return nil, tooEarly()
 	}
 	if audience == p.ClientID && (len(token.Audience) > 1 || claims.Party != "") && claims.Party != p.ClientID {
 		return nil, problem("forbidden", "the token was made for somebody else")
 	}
 	return token, nil
+}
+
+// tooEarly says that a token will be good, and is not yet.
+func tooEarly() *Problem {
+	return problem("forbidden", "the token is of the future: is a clock wrong?")
 }
 
 // checked are the claims that decide whether a token counts.

@@ -29,13 +29,16 @@ func (p *idp) complete(ctx context.Context, at *issuer, token *oauth2.Token, c c
 	if sub := told.text("sub"); sub == "" || sub != c.text("sub") {
 		return problem("forbidden", "the identity provider tells about somebody else")
 	}
-	if _, said := c["email"]; said {
-		delete(told, "email_verified") // that would be another address
+	switch { // whether an address is verified is said by who says the address: or it would be another one
+	case c["email"] != nil:
+		delete(told, "email_verified")
+	case told["email"] != nil:
+		delete(c, "email_verified")
 	}
 	for _, claim := range []string{p.GroupsClaim, p.PrincipalClaim, p.AccountClaim, "name", "preferred_username", "email", "email_verified"} {
 		top, _, _ := strings.Cut(claim, ".")
 		for _, name := range []string{claim, top} {
-			if _, said := c[name]; !said && told[name] != nil {
+			if c[name] == nil && told[name] != nil { // null says nothing
 				c[name] = told[name]
 			}
 		}

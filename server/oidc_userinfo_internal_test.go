@@ -48,6 +48,13 @@ func TestUserinfo_AddsWhatTheIDTokenLeavesOut(t *testing.T) {
 			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "email": "boss@x"}, claims{"sub": "ann", "groups": "a", "email": "a@x", "email_verified": true},
 			claims{"sub": "ann", "groups": "a", "email": "boss@x"},
 		},
+		"an address that is not verified, of which the token says it is": {
+			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "groups": "a", "email_verified": true}, claims{"sub": "ann", "email": "boss@x", "email_verified": false},
+			claims{"sub": "ann", "groups": "a", "email": "boss@x", "email_verified": false},
+		},
+		"groups that are null": {
+			OIDC{}, claims{"sub": "ann", "groups": nil}, claims{"sub": "ann", "groups": []any{"a"}}, claims{"sub": "ann", "groups": []any{"a"}},
+		},
 	} {
 		asked := false
 		there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

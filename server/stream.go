@@ -87,55 +87,74 @@ func (t *stream) tell(p *executor.Progress) error {
 	return nil
 }
 
-// catchUp shows what happened. What was reported before comes before.
+// catchUp shows what happened, and what the run came to if it rests. What was reported before comes before.
 func (t *stream) catchUp(ctx context.Context) error {
-	rests := false
 	for {
-		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+		rests, err := t.showEvents(ctx)
 		if err != nil {
 			return err // the client comes back with its Last-Event-ID
 		}
+		// Who comes back behind the last event hears at least what it came to.
+		rests, t.rested = rests || t.rested, false
+		t.over = t.over || t.ended
+		if !rests || t.settled != nil {
+			t.over = t.over && t.settled == nil // a chat ends with its own outcome
+			return nil
+		}
+		outcome, err := t.sum(ctx)
+		if err != nil || outcome == nil {
+			return err
+		}
+		if !t.over { // the run may have gone on since the events were read: what led to the outcome comes before it, or nobody waits for that any more
+			more, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+			if err != nil && !errors.Is(err, executor.ErrUnknownRun) {
+				return err
+			}
+			if t.rested = len(more) > 0; t.rested {
+				continue
+			}
+		}
+		return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
+	}
+}
+
+// showEvents shows the events that there are. It reports whether the run rests behind the last of them.
+func (t *stream) showEvents(ctx context.Context) (rests bool, err error) {
+	for {
+		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+		if err != nil {
+			return false, err
+		}
 		for len(t.progress) > 0 { // whatever was reported before these events happened is here by now
 			if err := t.tell(<-t.progress); err != nil {
-				return err
+				return false, err
 			}
 		}
 		for _, event := range events {
 			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
-				return err
+				return false, err
 			}
 			t.after, rests = event.Number, event.Kind.Final() || event.Kind == store.EventWaiting
 			t.over = t.over || event.Kind.Final()
 		}
 		if len(events) == 0 || t.over {
-			break
+			return rests, nil
 		}
 	}
-	// Who comes back behind the last event hears at least what it came to.
-	rests, t.rested = rests || t.rested, false
-	t.over = t.over || t.ended
-	if !rests || t.settled != nil {
-		t.over = t.over && t.settled == nil // a chat ends with its own outcome
-		return nil
-	}
-	return t.sum(ctx)
 }
 
-// sum shows what the run came to.
-func (t *stream) sum(ctx context.Context) error {
+// sum is what the run came to; nil if it goes on already.
+func (t *stream) sum(ctx context.Context) (fermata.Outcome, error) {
 	view, err := t.config.Executor.Look(ctx, t.account, t.stateKey)
-	outcome := stands(view)
 	switch {
 	case errors.Is(err, executor.ErrUnknownRun):
-		outcome = executor.Forgotten(t.run)
+		return executor.Forgotten(t.run), nil
 	case err != nil:
-		return err
+		return nil, err
 	case view.ID != t.run:
-		outcome = executor.Superseded(t.run)
-	case outcome == nil:
-		return nil // it goes on already
+		return executor.Superseded(t.run), nil
 	}
-	return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
+	return stands(view), nil
 }
 
 // finish ends the stream of a chat.

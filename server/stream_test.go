@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -77,6 +78,53 @@ func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
 	for _, none := range []string{"x", "2", "run_x:2", ":2", run, run + ":", run + ":0", run + ":-1", run + ":2.0", run + ":6", run + ":99999999999999999999"} {
 		if got := eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", none).Body, nil); !slices.Equal(got, all) {
 			t.Errorf("behind %q, which is no event of the run, come %v", none, got)
+		}
+	}
+}
+
+// overtaken is a store in which a run goes on just after somebody has read the last of its events.
+type overtaken struct {
+	store.Store
+	goesOn atomic.Pointer[func()]
+}
+
+func (o *overtaken) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
+	events, err := o.Store.Events(ctx, account, run, after, limit)
+	if after > 0 && len(events) == 1 { // that one is known
+		if goesOn := o.goesOn.Swap(nil); goesOn != nil {
+			(*goesOn)()
+		}
+	}
+	return events, err
+}
+
+// The outcome is the last that a reader waits for. It came before the events that had led to it if somebody decided at the right moment, and nobody who went by the
+// end of the run ever saw those.
+func TestEvents_TheOutcomeComesBehindWhatLedToIt(t *testing.T) {
+	for want, answers := range map[string][]string{
+		"created asked waiting decided completed outcome":                               {`{"action":"approve"}`},
+		"created asked waiting decided asked waiting outcome decided completed outcome": {`{"action":"revise","feedback":"more"}`, `{"action":"approve"}`},
+	} {
+		runs := &overtaken{Store: memory.NewRuns(nil)}
+		s := openWith(t, nil, func(c *executor.Config) { c.Store = runs })
+		s.chat("agent@acme", startDemo)
+		answer := func() {
+			s.chat("approver@acme", fmt.Sprintf(`{"stateKey":"demo-1","resumeId":"%d","resumeValue":%s}`, len(answers), answers[0]))
+			answers = answers[1:]
+		}
+		runs.goesOn.Store(&answer)
+		var seen []event
+		eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, func(e event) bool {
+			if e.kind != "step" {
+				seen = append(seen, e)
+			}
+			if e.kind == "outcome" && len(answers) > 0 {
+				answer()
+			}
+			return true
+		})
+		if kinds(seen) != want {
+			t.Errorf("%s, and not %s", kinds(seen), want)
 		}
 	}
 }

@@ -138,7 +138,7 @@ async function* messages(response: Response, listen: <T>(word: Promise<T>) => Pr
     if (done) {
       return;
     }
-    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/); // a proxy may have its own ends of lines
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line === "") {

@@ -370,3 +370,27 @@ export function neverCalled(fermata: Client, outcome: Outcome): void {
   // @ts-expect-error no such code
   void new Problem({ status: 400, code: "bad_request", title: "" }).is("bad_reqest");
 }
+
+test("events through a proxy that ends lines its own way, and cuts them anywhere", async () => {
+  const stateKey = `story-${newId()}`;
+  await new Client({ url, token }).start(review, { topic: "tea" }, { stateKey });
+  const through: typeof fetch = async (to, init) => {
+    const response = await fetch(to, init);
+    if (response.headers.get("Content-Type") !== "text/event-stream") {
+      return response;
+    }
+    const bytes = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, out) {
+        for (const byte of chunk) {
+          if (byte === 10) {
+            out.enqueue(Uint8Array.of(13));
+          }
+          out.enqueue(Uint8Array.of(byte));
+        }
+      },
+    });
+    return new Response(response.body?.pipeThrough(bytes) ?? null, { headers: response.headers });
+  };
+  const outcome = await new Client({ url, token, fetch: through }).wait(stateKey, { signal: AbortSignal.timeout(20_000) });
+  assert.equal(outcome.status, "needs_input");
+});

@@ -38,8 +38,9 @@ var (
 	ErrFull = store.ErrFull
 
 	// ErrReplaced says that the file was deleted or moved, or that another one was put in its place, while it was open. Nothing was changed. Close the
-	// Store and put back what belongs there: what the old file holds is gone once nobody has it open.
-	ErrReplaced = errors.New("the database file was deleted, moved or replaced while it was open")
+	// Store and put back what belongs there: what the old file holds is gone once nobody has it open. If it was one of those beside it (-wal, -shm), let nobody
+	// else open the file before the Store is closed: that brings into the file what was in them, and a process that is killed loses it.
+	ErrReplaced = errors.New("a file of the database was deleted, moved or replaced while it was open")
 
 	// ErrCorrupt says that the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")

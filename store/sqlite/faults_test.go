@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -66,6 +67,46 @@ func TestFile_DeletedOrReplacedWhileItIsOpen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody cleaned up what stood beside the file. The server went on, and said yes to people, with a log that had no name any more: what was in it was gone with the
+// next crash, and a command that opened the file meanwhile saw nothing of it, and wrote to another one.
+func TestFile_ALogThatIsDeletedWhileItIsOpen(t *testing.T) {
+	for _, side := range []string{"-wal", "-shm"} {
+		t.Run(side, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "fermata.db")
+			s := mustOpen(t, path)
+			mustSave(t, s, 0, "kept")
+			if err := os.Remove(path + side); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Save(t.Context(), demo, 1, putRun("lost")); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "fermata.db"+side) {
+				t.Errorf("Save: %v; want ErrReplaced", err)
+			}
+			if _, err := s.Now(t.Context()); !errors.Is(err, ErrReplaced) {
+				t.Errorf("Now: %v; want ErrReplaced", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again := mustOpen(t, path)
+			wantRun(t, again, 1, "kept")
+			mustSave(t, again, 1, "and on")
+		})
+	}
+}
+
+// A query that is cancelled costs its connection. The log stays as long as the Store, whatever becomes of its connections: one that was deleted with the last of them
+// would look as if somebody had done so.
+func TestFile_TheLogStaysWithoutAConnection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	s := mustOpen(t, path)
+	mustSave(t, s, 0, "kept")
+	for _, pool := range []*sql.DB{s.readers, s.writer} {
+		pool.SetMaxIdleConns(0) // closes those that are idle
+		defer pool.SetMaxIdleConns(1)
+	}
+	mustSave(t, s, 1, "and on")
 }
 
 func TestSave_LockedByAnotherProgram(t *testing.T) {

@@ -67,29 +67,37 @@ func create(path string) error {
 	return file.Close()
 }
 
-// place is where the file was when it was opened.
-type place struct {
+// place is where the file and those beside it were when it was opened.
+type place []standing
+
+type standing struct {
 	path string
-	file fs.FileInfo // nil: it was nowhere that the host knows of
+	file fs.FileInfo
 }
 
-func placeOf(path string) place {
-	info, err := os.Stat(path)
-	if err != nil {
-		return place{}
+// placeOf leaves out what is nowhere that the host knows of.
+func placeOf(path string) (p place) {
+	beside := path
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		beside = file
 	}
-	return place{path, info}
+	for _, path := range []string{path, beside + "-wal", beside + "-shm"} {
+		if info, err := os.Stat(path); err == nil {
+			p = append(p, standing{path, info})
+		}
+	}
+	return p
 }
 
-// check fails if the file is not there any more, or another one is. SQLite notices nothing of that: it would go on with a file that has no name, and all
-// of it would be gone with the last process that has it open.
+// check fails if a file is not there any more, or another one is. SQLite notices nothing of that: it would go on with a file that has no name, and all
+// of it would be gone with the last process that has it open. Of a log that was deleted whoever opens the file next knows nothing, nor of the locks in the
+// third file.
 func (p place) check() error {
-	if p.file == nil {
-		return nil
-	}
-	info, err := os.Stat(p.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, p.file) {
-		return ErrReplaced
+	for _, s := range p {
+		info, err := os.Stat(s.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, s.file) {
+			return fmt.Errorf("%w: %s", ErrReplaced, filepath.Base(s.path))
+		}
 	}
 	return nil // who may not look is told by SQLite
 }

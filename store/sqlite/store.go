@@ -27,6 +27,7 @@ type Store struct {
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
+	anchor  *sql.Conn // never used, and never closed before the Store is: with the last connection the WAL would go, and come back as another file
 
 	reading statements // of readers
 	writing statements // of writer
@@ -105,8 +106,14 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 		return err
 	}
 	limit := max(4, runtime.NumCPU())
-	s.readers.SetMaxOpenConns(limit)
+	s.readers.SetMaxOpenConns(limit + 1) // the anchor
 	s.readers.SetMaxIdleConns(limit)
+	if s.anchor, err = s.readers.Conn(ctx); err != nil {
+		return err
+	}
+	if err := drain(ctx, s.anchor, `SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil { // now it has the WAL open
+		return err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -147,6 +154,9 @@ func (s *Store) Close() error {
 	s.serving.Wait()
 	s.hints.stop()
 	var errs []error
+	if s.anchor != nil {
+		errs = append(errs, s.anchor.Close())
+	}
 	for _, db := range []*sql.DB{s.readers, s.writer} {
 		if db != nil {
 			errs = append(errs, db.Close())

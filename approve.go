@@ -177,7 +177,8 @@ func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (
 	if err != nil {
 		return ruling, err
 	}
-	ruling, err = Strictest(general, own).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: a.action, Args: a.raw, Digest: a.digest})
+	// The run's own is the last, as it may count what it allows; and of two that ask it is the one that says of whom.
+	ruling, err = strictest(0, []Policy{own, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: a.action, Args: a.raw, Digest: a.digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err)
 	}

@@ -26,6 +26,9 @@ type ActionRequest struct {
 	Args   json.RawMessage
 	// Digest names exactly this action with exactly these arguments.
 	Digest string
+	// Held says that another policy does not let it be done at once. If this one allows it, nothing is done for that: a policy that counts what it lets
+	// through has nothing to count.
+	Held bool
 }
 
 // Ruling is a policy's word. The zero value asks a person.
@@ -64,8 +67,12 @@ type alwaysAsk struct{}
 func (alwaysAsk) Decide(context.Context, ActionRequest) (Ruling, error) { return Ruling{}, nil }
 
 // Strictest makes one policy of several: each is asked, and the word that allows least counts, deny before ask before allow.
-// If one fails, all have failed. Nil policies are passed over; without any, a person is asked.
-func Strictest(policies ...Policy) Policy {
+// Of two that say the same the first counts, and each is told if one before it has held the action. If one fails, all have failed. Nil policies are passed
+// over; without any, a person is asked.
+func Strictest(policies ...Policy) Policy { return strictest(1, policies) }
+
+// strictest is Strictest for policies of which a later one counts if it is stricter by so much.
+func strictest(by int, policies []Policy) Policy {
 	return PolicyFunc(func(ctx context.Context, action ActionRequest) (Ruling, error) {
 		var strict Ruling
 		first := true
@@ -75,11 +82,12 @@ func Strictest(policies ...Policy) Policy {
 			}
 			seen := action
 			seen.Args = bytes.Clone(action.Args) // a policy that changes what it looks at must not blind the next
+			seen.Held = action.Held || !first && strict.Verdict != Allow
 			ruling, err := policy.Decide(ctx, seen)
 			if err != nil {
 				return Ruling{}, err
 			}
-			if first || ruling.Verdict.strictness() > strict.Verdict.strictness() {
+			if first || ruling.Verdict.strictness() >= strict.Verdict.strictness()+by {
 				strict, first = ruling, false
 			}
 		}

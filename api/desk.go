@@ -12,7 +12,7 @@ type Life struct {
 	Summary   string     `json:"summary" doc:"Where it stands, in one line."`
 	Progress  string     `json:"progress,omitempty" doc:"Who agreed and who is still needed."`
 	MayNot    string     `json:"mayNot,omitempty" doc:"Why the word of whoever asks would not count; not there if it would."`
-	Verbs     []string   `json:"verbs" doc:"What people may do."`
+	Verbs     []string   `json:"verbs" doc:"What people may do; without approve for whoever asks, if of their words only a yes would not count."`
 	Need      []Need     `json:"need"`
 	MinAuth   string     `json:"minAuth,omitempty" doc:"How well whoever decides must be authenticated."`
 	Action    string     `json:"action,omitempty"`

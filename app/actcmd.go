@@ -243,7 +243,11 @@ func printLife(w io.Writer, life *api.Life) {
 		line("risk", "%d", life.Risk)
 	}
 	if len(life.Verbs) > 0 && life.State == string(desk.Open) {
-		line("you can", "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer")) // as the command is called
+		who := "you can"
+		if life.MayNot != "" {
+			who = "others can"
+		}
+		line(who, "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer")) // as the command is called
 	}
 	if e := life.Edit; e != nil {
 		line("edited", "by %s at %s: %s", e.By, clock(e.At), strings.Join(e.Fields, ", "))

@@ -54,14 +54,16 @@ func (c *keyRotate) Run(ctx context.Context, p *program) error {
 		return usage("--settle: %s is no time to wait", c.Settle)
 	}
 	return c.withExecutor(ctx, p, func(o *opened) error {
-		if err := box.Rotate(o.file); err != nil {
+		change, err := box.Rotate(o.file)
+		if err != nil {
 			return err
 		}
+		defer change.Close()
 		all, err := c.resealAll(ctx, p, o)
 		if err != nil {
 			return fmt.Errorf("%w; the old key is kept: call it again", err)
 		}
-		if err := box.Retire(o.file); err != nil {
+		if err := change.Retire(); err != nil {
 			return err
 		}
 		return p.print(rotated{all.Seen, all.Changed}, func(w io.Writer) { fmt.Fprintln(w, "the key is changed") })

@@ -169,6 +169,19 @@ func TestKeyRotate_WaitsForAProcessThatStoodStill(t *testing.T) {
 	}
 }
 
+func TestKeyRotate_IsRefusedWhileAnotherIsAtIt(t *testing.T) {
+	url, _ := serving(t)
+	again := &heeds{"round 1", func() {
+		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "somebody else changes keys") {
+			t.Errorf("the second one: %d %s", code, errOut)
+		}
+	}}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, again); code != exitOK || again.then != nil {
+		t.Fatalf("%d %s", code, out.String())
+	}
+}
+
 func TestStore_SizeVacuumExportErase(t *testing.T) {
 	url, e := serving(t)
 	startMemo(t, e, "acme")

@@ -232,10 +232,29 @@ func (d *draft) take(edit Edit, need Requirement) error {
 			again = append(again, "user:"+v.By)
 		}
 	}
+	again = append(again, d.newcomers(before)...)
 	if len(again) > 0 {
 		d.tell(Notify, WasEdited, again)
 	}
 	d.restart(d.now)
 	d.run()
 	return nil
+}
+
+// newcomers are those who are asked now, and were not before, unless the route tells them when it begins: it was chosen for what was asked, and may know nothing
+// of them.
+func (d *draft) newcomers(before Requirement) []string {
+	var told []string
+	for _, s := range d.r.Route.Steps {
+		if s.At == 0 {
+			told = append(told, d.resolve(s.Notify)...)
+		}
+	}
+	if slices.Contains(told, TargetInbox) { // everybody looks there
+		return nil
+	}
+	asked := d.r
+	asked.Need = before
+	known := append(told, asked.approvers()...)
+	return slices.DeleteFunc(d.r.approvers(), func(who string) bool { return slices.Contains(known, who) })
 }

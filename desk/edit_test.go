@@ -123,6 +123,31 @@ func TestEdit_ThePolicyIsAskedAgain(t *testing.T) {
 	w.ended(desk.Approved, "fay", "cleo")
 }
 
+// An edit can need people whom the route of what was asked does not tell: they heard of it when it was over. Those whom it tells are told once.
+func TestEdit_TellsThoseWhoAreNeededForIt(t *testing.T) {
+	for _, tells := range []struct {
+		first string
+		want  []string
+	}{{"group:dba", []string{"user:bob", "group:finops"}}, {"slack:C1", []string{"user:bob", "group:finops"}}, {"approvers", []string{"user:bob"}}, {"inbox", []string{"user:bob"}}} {
+		ask := needing(group(2, "group:dba"))
+		ask.Route = desk.Route{Name: "dba", Steps: []desk.Step{{Notify: []string{tells.first}}, {At: d(hour), Expire: "stale"}}}
+		w := open(t, ask)
+		w.policy = func(json.RawMessage) (desk.Ruling, error) {
+			return desk.Ruling{Need: &desk.Requirement{Groups: []desk.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
+		}
+		w.do(desk.Approve{From: w.by("bob")})
+		var edited []string
+		for _, n := range w.do(desk.ApproveEdited{From: w.by("ann"), Args: half}).Notices {
+			if n.Kind == desk.Notify && n.About == desk.WasEdited {
+				edited = append(edited, n.Targets...)
+			}
+		}
+		if !slices.Equal(edited, tells.want) {
+			t.Errorf("the route tells %s, and the edit %v", tells.first, edited)
+		}
+	}
+}
+
 func TestEdit_ARequirementThatIsNoneIsRefused(t *testing.T) {
 	w := open(t, action())
 	w.policy = func(json.RawMessage) (desk.Ruling, error) { return desk.Ruling{Need: &desk.Requirement{}}, nil }
@@ -162,6 +187,24 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 	}
 	if got := a.Merge(desk.OnePerson()).Groups; !slices.EqualFunc(got, a.Groups, func(x, y desk.Group) bool { return text(t, x) == text(t, y) }) {
 		t.Errorf("anyone is among those who are asked anyway, but %+v", got)
+	}
+}
+
+// Whoever is asked by name is somebody: an edit that needs a dba, of a request that needs any two, needs two people, and needed three.
+func TestMerge_AnyoneIsWhoeverIsAskedByName(t *testing.T) {
+	any2, dba, finops := group(2, desk.Anyone), group(1, "group:dba"), group(1, "group:finops")
+	for _, c := range []struct{ a, b, want []desk.Group }{
+		{[]desk.Group{any2}, []desk.Group{dba}, []desk.Group{group(1, desk.Anyone), dba}},
+		{[]desk.Group{dba}, []desk.Group{any2}, []desk.Group{dba, group(1, desk.Anyone)}},
+		{[]desk.Group{any2}, []desk.Group{dba, finops}, []desk.Group{dba, finops}},
+		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{finops}, []desk.Group{dba, finops}},
+		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{dba, group(2, desk.Anyone)}, []desk.Group{dba, any2}},
+		{[]desk.Group{any2}, []desk.Group{group(3, desk.Anyone)}, []desk.Group{group(3, desk.Anyone)}},
+	} {
+		got := desk.Requirement{Groups: c.a}.Merge(desk.Requirement{Groups: c.b}).Groups
+		if text(t, got) != text(t, c.want) {
+			t.Errorf("%v and %v: %s", c.a, c.b, text(t, got))
+		}
 	}
 }
 

@@ -239,12 +239,6 @@ func (q Requirement) Merge(other Requirement) Requirement {
 // mergeGroups joins groups of the same people, with the higher count; two rules that ask for one dba ask for one. Who asks for
 // anyone is content with those whom the other side asks for.
 func mergeGroups(a, b []Group) []Group {
-	if anyOf(a) > 0 && anyOf(a) <= total(b) {
-		return slices.Clone(b)
-	}
-	if anyOf(b) > 0 && anyOf(b) <= total(a) {
-		return slices.Clone(a)
-	}
 	merged := slices.Clone(a)
 	joined := make([]bool, len(a)) // each of them once: two groups of the same people on one side want two of them
 	for _, g := range b {
@@ -263,7 +257,30 @@ func mergeGroups(a, b []Group) []Group {
 		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // also who was let in already
 		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
-	return merged
+	return settleAnyone(merged, max(wantsAnyone(a), wantsAnyone(b)))
+}
+
+// settleAnyone asks for anyone only where not enough people are asked for by name. people is how many a side that asks for anyone wants in all.
+func settleAnyone(groups []Group, people int) []Group {
+	i := slices.IndexFunc(groups, Group.isAnyone)
+	if i < 0 {
+		return groups
+	}
+	if named := total(groups) - groups[i].need(); named < people {
+		groups[i].Count = people - named
+		return groups
+	}
+	return slices.Delete(groups, i, i+1)
+}
+
+func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{Anyone}) }
+
+// wantsAnyone is how many people are needed if anyone is among them; 0 if all are asked for by name.
+func wantsAnyone(groups []Group) int {
+	if !slices.ContainsFunc(groups, Group.isAnyone) {
+		return 0
+	}
+	return total(groups)
 }
 
 // first are those who were asked before a step of the route let others in.
@@ -273,14 +290,6 @@ func (g Group) first() []string {
 		return g.From
 	}
 	return first
-}
-
-// anyOf is how many people are needed if it does not matter who they are; 0 if it does.
-func anyOf(groups []Group) int {
-	if len(groups) == 1 && slices.Equal(groups[0].From, []string{Anyone}) {
-		return groups[0].need()
-	}
-	return 0
 }
 
 func total(groups []Group) int {

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,10 +72,27 @@ func about(d time.Duration) string {
 // MayDecide reports whether somebody's word on the request would count, and why not: an error that [Code] knows. It is for showing
 // the right buttons; [Apply] decides for itself.
 func MayDecide(r Request, person string, directory Directory) error {
-	d := &draft{r: r, env: Env{Directory: directory}, act: "decide", from: From{Actor: Actor{ID: person}}}
 	verb := VerbApprove
 	if r.Asked.Action == "" {
 		verb = VerbRespond
 	}
+	return wouldCount(r, person, verb, directory)
+}
+
+// MayDo are the verbs of a request that are open to somebody. Whoever edited an action last may not say yes to it, but say no, or edit it again. If no word of
+// theirs would count, the error is that of [MayDecide].
+func MayDo(r Request, person string, directory Directory) ([]Verb, error) {
+	err := MayDecide(r, person, directory)
+	if err == nil {
+		return slices.Clone(r.Need.Verbs), nil
+	}
+	if wouldCount(r, person, VerbReject, directory) != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(r.Need.Verbs), func(v Verb) bool { return v == VerbApprove }), nil
+}
+
+func wouldCount(r Request, person string, verb Verb, directory Directory) error {
+	d := &draft{r: r, env: Env{Directory: directory}, act: "decide", from: From{Actor: Actor{ID: person}}}
 	return d.mayDecide(person, verb)
 }

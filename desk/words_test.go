@@ -96,6 +96,9 @@ func TestMayDecide_SaysWhoWouldCount(t *testing.T) {
 		if err := desk.MayDecide(w.request, person, w.members); desk.Code(err) != code {
 			t.Errorf("%s: %v, want %q", person, err, code)
 		}
+		if verbs, err := desk.MayDo(w.request, person, w.members); desk.Code(err) != code || (len(verbs) > 0) != (code == "") {
+			t.Errorf("%s: %v, %v, want %q", person, verbs, err, code)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
@@ -105,33 +106,26 @@ func (e *Executor) Request(ctx context.Context, account, id string) (desk.Reques
 
 // end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (e *Executor) end(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
-	var filed []string
-	err := whileStale(ctx, func() error {
-		beside, err := e.ending(ctx, run, by, as)
+	return whileStale(ctx, func() error {
+		waits, beside, err := e.ending(ctx, run, by, as)
 		if err == nil {
-			filed = beside.Requests()
-			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, beside)
+			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, waits, beside)
 		}
 		return err
 	})
-	if err == nil || isNotFound(err) { // also if it is over: whoever ended it may have died of it
-		err = cmp.Or(e.withdrawLate(ctx, run, string(as), filed), err)
-	}
-	return err
 }
 
-// ending is what is written with the end of a run.
-func (e *Executor) ending(ctx context.Context, run store.Run, by desk.From, as store.Status) (store.Beside, error) {
+// ending is what is written with the end of a run that waits for these interrupts.
+func (e *Executor) ending(ctx context.Context, run store.Run, by desk.From, as store.Status) (waits []string, beside store.Beside, err error) {
 	c := &filing{run: run}
-	var err error
 	if c.now, err = e.store.Now(ctx); err != nil {
-		return store.Beside{}, err
+		return nil, beside, err
 	}
-	if err := e.withdrawOpen(ctx, c, "", string(as)); err != nil {
-		return store.Beside{}, err
+	if waits, err = e.withdrawOpen(ctx, c, "", string(as)); err != nil {
+		return nil, beside, err
 	}
 	err = c.line(onBehalfOf(by), c.place(), audit.RunEnded{Status: string(as)})
-	return c.Beside, err
+	return waits, c.Beside, err
 }
 
 // Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
@@ -164,8 +158,9 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 		return e.noteAct(ctx, asked, desk.NameEscape, act.From, err)
 	}
 	err = e.file(c, change, known.revision) // so that it ends this run, and not one that took its state key
+	var waits []string
 	if err == nil {
-		err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
+		waits, err = e.withdrawOpen(ctx, c, id, string(store.Cancelled))
 	}
 	if err == nil {
 		err = c.line(personOf(act.From), c.place(), audit.RunEnded{Status: string(store.Cancelled)})
@@ -173,64 +168,63 @@ func (e *Executor) escape(ctx context.Context, account, id string, act desk.Esca
 	if err != nil {
 		return err
 	}
-	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, c.Beside)
+	_, err = e.store.Cancel(ctx, account, asked.Run, store.Cancelled, waits, c.Beside)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrOver, asked.StateKey)
-	}
-	if err == nil {
-		err = e.withdrawLate(ctx, c.run, string(store.Cancelled), c.Requests())
 	}
 	return err
 }
 
-// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them.
-func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string) error {
-	asked, err := e.store.Interrupts(ctx, c.run.Account, c.run.ID)
+// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them. It returns
+// what the run waits for: if it waits for something else by the time of its end, this is not all.
+func (e *Executor) withdrawOpen(ctx context.Context, c *filing, but, why string) (waits []string, err error) {
+	waits, err = e.waitsFor(ctx, c.run)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	for _, id := range waits {
+		if err := e.tellWithdrawn(c, id, why); err != nil {
+			return nil, err
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(waits), func(id string) bool { return id == but })
+	return waits, e.withdraw(ctx, c, open, why)
+}
+
+// waitsFor returns the questions of a run that nobody has decided; it is never nil.
+func (e *Executor) waitsFor(ctx context.Context, run store.Run) ([]string, error) {
+	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	waits := []string{}
 	for _, i := range asked {
-		if i.State != store.Pending {
-			continue
-		}
-		over := false
-		if i.ID != but {
-			over, err = e.withdrawOne(ctx, c, i.ID, why)
-		}
-		if err == nil && !over { // or it was decided since it was listed: whoever asked hears of the answer, and not that there is none
-			err = e.tellWithdrawn(c, i.ID, why)
-		}
-		if err != nil {
-			return err
+		if i.State == store.Pending {
+			waits = append(waits, i.ID)
 		}
 	}
-	return nil
+	return waits, err
 }
 
 // withdraw files the withdrawal of requests, as far as they are open.
 func (e *Executor) withdraw(ctx context.Context, c *filing, ids []string, why string) error {
 	for _, id := range ids {
-		if _, err := e.withdrawOne(ctx, c, id, why); err != nil {
+		if err := e.tellTime(ctx, c); err != nil {
+			return err
+		}
+		known, err := e.requestOf(ctx, c.run.Account, id)
+		if err != nil {
+			return err
+		}
+		if known == nil || known.State != desk.Open {
+			continue
+		}
+		change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.Service("executor")}, Reason: why}, e.env(c.now))
+		if err != nil {
+			return err
+		}
+		if err := e.file(c, change, known.revision); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// withdrawOne files the withdrawal of a request. It reports whether the request was over before.
-func (e *Executor) withdrawOne(ctx context.Context, c *filing, id, why string) (over bool, err error) {
-	if err := e.tellTime(ctx, c); err != nil {
-		return false, err
-	}
-	known, err := e.requestOf(ctx, c.run.Account, id)
-	if err != nil || known == nil || known.State != desk.Open {
-		return known != nil, err
-	}
-	change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.Service("executor")}, Reason: why}, e.env(c.now))
-	if err != nil {
-		return false, err
-	}
-	return false, e.file(c, change, known.revision)
 }
 
 // atOnce is how many requests or notices are looked at in one go.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,7 +41,8 @@ func (e *Executor) words(ctx context.Context, l *looked, request Request) ([]wor
 	}
 	check := sync.OnceValues(func() (provider.Check, error) { return e.checks(ctx, l) })
 	var words []word
-	for id, said := range targets {
+	for _, id := range slices.Sorted(maps.Keys(targets)) { // or of several that are refused, another one would be named each time
+		said := targets[id]
 		w := word{Answer: store.Answer{Interrupt: id, Verdict: store.Answered, Shown: said.Shown}, shown: said.Shown}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered

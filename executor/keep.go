@@ -134,7 +134,7 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if run.Status.Alive() {
 		err := e.end(ctx, run, desk.From{}, store.Cancelled)
 		if errors.Is(err, ErrUnreadable) {
-			err = e.endUnread(ctx, run)
+			err = whileStale(ctx, func() error { return e.endUnread(ctx, run) })
 		}
 		if err != nil && !isNotFound(err) {
 			return err
@@ -153,22 +153,19 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 // endUnread ends a run with a request that cannot be opened. The store withdraws the question by itself, and the request stays as it is.
 func (e *Executor) endUnread(ctx context.Context, run store.Run) error {
 	c := &filing{run: run}
-	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	waits, err := e.waitsFor(ctx, run)
 	if err != nil {
 		return err
 	}
-	for _, i := range asked {
-		if i.State != store.Pending {
-			continue
-		}
-		if err := c.line(theSystem, c.placeOf(i.ID), audit.Withdrawn{Why: string(store.Cancelled)}); err != nil {
+	for _, id := range waits {
+		if err := c.line(theSystem, c.placeOf(id), audit.Withdrawn{Why: string(store.Cancelled)}); err != nil {
 			return err
 		}
 	}
 	if err := c.line(theSystem, c.place(), audit.RunEnded{Status: string(store.Cancelled)}); err != nil {
 		return err
 	}
-	_, err = e.store.Cancel(ctx, run.Account, run.ID, store.Cancelled, c.Beside)
+	_, err = e.store.Cancel(ctx, run.Account, run.ID, store.Cancelled, waits, c.Beside)
 	return err
 }
 

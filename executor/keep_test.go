@@ -116,6 +116,22 @@ func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
 	}
 }
 
+// A value that a process had written too late, after its key was forgotten, kept all that came behind it from being sealed with another key, for ever.
+func TestKeys_WhatCannotBeOpenedKeepsNothingElseFromBeingSealedAnew(t *testing.T) {
+	runs := memory.NewRuns(nil)
+	startSpy(t, executorOf(t, runs, spy(t), nil), "first")
+	startSpy(t, executorOf(t, runs, spy(t), func(c *executor.Config) { c.Box = boxOf(t, 3, 1) }), "lost")
+	startSpy(t, executorOf(t, runs, spy(t), nil), "last")
+	both := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Box = boxOf(t, 2, 1) })
+	if _, err := both.Reseal(t.Context(), nil); !errors.Is(err, box.ErrNoKey) || !strings.Contains(err.Error(), "cannot be opened") {
+		t.Errorf("it says %v", err)
+	}
+	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Box = boxOf(t, 2) })
+	for _, key := range []string{"first", "last"} {
+		completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy(key))))
+	}
+}
+
 func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewRuns(nil)

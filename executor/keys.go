@@ -115,9 +115,11 @@ const resealAtOnce = 500
 
 // Reseal seals everything in the store with the current key of the box, while other processes work. Once it has returned, and every process
 // has the new key as its current one, older keys are not needed any more. It may be stopped and begun again at any time. tell, if it is not nil, is called
-// with the progress.
+// with the progress. What cannot be opened stays as it is, and is an error in the end, when everything else is sealed anew.
 func (e *Executor) Reseal(ctx context.Context, tell func(Resealed)) (Resealed, error) {
 	var sum Resealed
+	var unreadable int64
+	var first error
 	for after := ""; ; {
 		next, err := e.store.Reseal(ctx, after, resealAtOnce, func(v store.Sealed) ([]byte, error) {
 			sum.Seen++
@@ -126,14 +128,20 @@ func (e *Executor) Reseal(ctx context.Context, tell func(Resealed)) (Resealed, e
 			}
 			place := label(v.Account, v.What, v.ID, v.Part)
 			data, err := e.config.Box.Open(place, v.Data)
-			if err != nil {
-				return nil, fmt.Errorf("executor: the %s of %s: %w", v.What, v.ID, err)
+			if err != nil { // for the sake of one, all others would keep the old key
+				if unreadable++; first == nil {
+					first = fmt.Errorf("the %s of %s: %w", v.What, v.ID, err)
+				}
+				return nil, nil
 			}
 			sum.Changed++
 			return e.shut(place, data), nil
 		})
 		if tell != nil {
 			tell(sum)
+		}
+		if err == nil && next == "" && first != nil {
+			err = fmt.Errorf("executor: %d values cannot be opened, the first is %w", unreadable, first)
 		}
 		if err != nil || next == "" {
 			return sum, err

@@ -76,6 +76,25 @@ rules:
 	}
 }
 
+// Who says yes to both in one resume has approved the other one, whichever of the two is looked at first: where one of them alone minds that, it depended on
+// the order, which nobody had chosen.
+func TestPriorApprover_OfTheOtherInOneResumeIsOneInAnyOrder(t *testing.T) {
+	for range 20 {
+		var paid atomic.Int64
+		e, one, two := finance(t, &paid, `
+default: deny
+rules:
+- {id: both, when: 'true', then: ask, ask: {groups: [{from: ["group:finance"]}], deadline: 1h}}
+- {id: one, when: 'req.node == "one"', then: ask, ask: {groups: [{from: ["group:finance"]}], separation_of_duties: [prior_approver], deadline: 1h}}
+`)
+		request := word("ann", "a", "r1", one, yes)
+		request.Targets[two] = executor.Answer{Value: json.RawMessage(yes)}
+		if _, err := e.Run(t.Context(), request); !errors.Is(err, desk.ErrExcluded) || paid.Load() != 0 {
+			t.Fatalf("ann alone has paid %d: %v", paid.Load(), err)
+		}
+	}
+}
+
 // Whoever approves something else in the run does not count here, for as long as that yes stands; and has no other say in it either.
 func TestPriorApprover_CountsAgainWhenTheOtherYesIsVoid(t *testing.T) {
 	var paid atomic.Int64

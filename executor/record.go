@@ -34,7 +34,7 @@ type filing struct {
 	// maybeAsked says that the store may have what the run asks already: a first try to come to rest was stale. Most questions are new, so
 	// that is looked up only then.
 	maybeAsked bool
-	// approved are those who approved something in this filing.
+	// approved are those who approve something else of the run in this filing.
 	approved []string
 }
 

@@ -65,9 +65,9 @@ func (b *barred) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (
 	return b.Store.Rest(ctx, lease, rest)
 }
 
-func (b *barred) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+func (b *barred) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	b.stop("Cancel")
-	return b.Store.Cancel(ctx, account, run, as, beside)
+	return b.Store.Cancel(ctx, account, run, as, waits, beside)
 }
 
 func (b *barred) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {

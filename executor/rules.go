@@ -75,6 +75,9 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
+	if action.Held && j.Verdict != policy.Deny { // nothing goes ahead: what people say to it is judged, and charged, when they say it
+		return j.Ruling(), nil
+	}
 	if j.Decision, err = e.granted(ctx, c, j.rated, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}

@@ -36,6 +36,11 @@ func (e *Executor) MayDecide(doc desk.Request, person string) error {
 	return desk.MayDecide(doc, person, e.env(doc.Created).Directory)
 }
 
+// MayDo returns the verbs of a request that are open to a person, or an error that desk.Code knows if no decision of theirs would count.
+func (e *Executor) MayDo(doc desk.Request, person string) ([]desk.Verb, error) {
+	return desk.MayDo(doc, person, e.env(doc.Created).Directory)
+}
+
 // Supposed is an action to try the rules on.
 type Supposed struct {
 	Account, Graph, Node string

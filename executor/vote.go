@@ -84,6 +84,10 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 // ballot applies the answers to their requests. Those that settle a question are added to the decision; it returns errCounted if none does.
 func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words []word, decision *store.Decision) error {
 	c := &filing{run: l.Run, now: l.At, resume: request.ResumeID}
+	yeses := 0
+	for _, w := range words {
+		yeses += w.yeses()
+	}
 	for n := range words {
 		w := &words[n]
 		if !w.open {
@@ -98,6 +102,9 @@ func (e *Executor) ballot(ctx context.Context, l *looked, request Request, words
 			if c.dossier, err = l.dossierOf(ctx, e); err != nil {
 				return err
 			}
+		}
+		if c.approved = nil; yeses > w.yeses() {
+			c.approved = []string{request.Actor} // in whatever order they are looked at
 		}
 		if err := e.cast(ctx, c, request, w, known, decision); err != nil {
 			return err
@@ -140,9 +147,6 @@ func (e *Executor) cast(ctx context.Context, c *filing, request Request, w *word
 	}
 	if err != nil {
 		return refusal(w.asked, err)
-	}
-	if w.decision != nil && w.decision.Verb == fermata.VerbApprove {
-		c.approved = append(c.approved, request.Actor)
 	}
 	if !change.Changed() {
 		return nil // the same vote was cast before
@@ -231,6 +235,14 @@ func (e *Executor) approversBeside(ctx context.Context, c *filing, known *reques
 		}
 	}
 	return prior, err
+}
+
+// yeses is 1 if it is a yes to an action that waits for one.
+func (w *word) yeses() int {
+	if w.open && w.decision != nil && w.decision.Verb == fermata.VerbApprove {
+		return 1
+	}
+	return 0
 }
 
 // noReason is the code of a rejection without a reason: package desk requires a reason or a code.

@@ -197,6 +197,19 @@ func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
 	})
 }
 
+// dying is the store of a process that does not live to write anything after the end of a run.
+type dying struct {
+	store.Store
+	dead bool
+}
+
+func (d dying) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if d.dead {
+		return errors.New("it is dead")
+	}
+	return d.Store.Amend(ctx, account, beside)
+}
+
 // A run that comes to rest just before somebody ends it has asked something that whoever ends it does not know of: people were told of a request that stayed
 // open for ever, and whoever asked was never told that nobody will answer.
 func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
@@ -211,7 +224,7 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, m := memory.NewRuns(nil), newMourned()
-				resting, ending := bar(s, "Rest"), bar(s, "Cancel")
+				resting, ending := bar(s, "Rest"), bar(dying{s, how == "cancelled"}, "Cancel")
 				start := scriptedStart()
 				start.Wait = -1
 				if _, err := executorOf(t, resting, m, nil).Run(t.Context(), start); !errors.Is(err, executor.ErrPending) {
@@ -241,7 +254,7 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 						t.Errorf("the request of %s is %s, %v", id, request.State, err)
 					}
 				}
-				other.Start()
+				executorOf(t, s, m, nil).Start()
 				time.Sleep(time.Second)
 				if heard := m.heard(); len(heard) != 2 {
 					t.Errorf("whoever asked has heard %q", heard)

@@ -96,6 +96,8 @@ func TestLoad_Mistakes(t *testing.T) {
 		"sort unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['gruop:x']}], deadline: 1h}}\n", `"gruop:x" is of an unknown sort; did you mean "group"?`},
 		"name filled in":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:${req.grph}']}], deadline: 1h}}\n", `"${req.grph}" cannot be filled in; did you mean "req.graph"?`},
 		"requester excluded":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [requester]}}\n", `the requester is asked, and`},
+		"requester an author":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [author]}}\n", `does not let the requester's yes count: author`},
+		"two requesters":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester], count: 2}], deadline: 1h}}\n", `2 people are needed, and there is one requester`},
 		"widened to no sort":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: [managers]}], deadline: 1h}}\n", `"managers" says not what it is; write group:managers`},
 		"widened to nobody":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:bosses']}], deadline: 1h}}\n", `rule "a": there is no group:bosses`},
 		"widened to them":      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:oncall']}], deadline: 1h}}\n", `group:oncall is in from already`},

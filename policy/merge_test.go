@@ -153,6 +153,14 @@ func TestMerge_WidenIsFilledIn(t *testing.T) {
 	}
 }
 
+// Names that are filled in can be the same: those who are named twice are as many as before, and not a second group of them.
+func TestMerge_NamesThatAreFilledInCountOnce(t *testing.T) {
+	got := merged(t, "{groups: [{from: ['group:t', 'group:${req.tool}'], widen: ['group:m', 'group:m${req.agent}']}], deadline: 1h}", "{groups: [{from: ['group:t'], widen: ['group:m']}], deadline: 1h}")
+	if want := []policy.Group{{From: []string{"group:t"}, Count: 1, Widen: []string{"group:m"}}}; !cmp.Equal(got.Groups, want) {
+		t.Errorf("%+v", got.Groups)
+	}
+}
+
 func TestWeaker_NamesEveryWay(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{

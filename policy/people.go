@@ -17,6 +17,9 @@ type Directory interface {
 // requester in a group is the person for whom the run works: that is a confirmation, and not four eyes.
 const requester = "requester"
 
+// author in separation_of_duties is the requester, too: a run begins with what the requester wants.
+const author = "author"
+
 // anyone is every person who can decide at all.
 const anyone = "anyone"
 
@@ -154,8 +157,14 @@ func (r *reading) complete(at yamldoc.Node, req *Requirement) {
 		at.Wrong("deadline is missing, here and in defaults.ask: say how long the request stays open, as deadline: 24h")
 	}
 	for _, group := range req.Groups {
-		if slices.Equal(group.From, []string{requester}) && slices.Contains(req.Exclude, requester) {
-			at.Wrong("the requester is asked, and separation_of_duties does not let the requester's yes count")
+		if !slices.Equal(group.From, []string{requester}) {
+			continue
+		}
+		if i := slices.IndexFunc(req.Exclude, func(duty string) bool { return duty == requester || duty == author }); i >= 0 {
+			at.Wrong("the requester is asked, and separation_of_duties does not let the requester's yes count: %s", req.Exclude[i])
+		}
+		if group.Count > 1 && len(group.Widen) == 0 {
+			at.Wrong("%d people are needed, and there is one requester", group.Count)
 		}
 	}
 	r.checkTogether(at, req.Groups)
@@ -209,15 +218,19 @@ func seated(places [][]string) (n int) {
 func (r *Requirement) filled(in *Input) *Requirement {
 	c := r.clone()
 	for i, group := range c.Groups {
-		for _, names := range [][]string{group.From, group.Widen} {
-			for j, name := range names {
-				names[j] = fill(name, in)
-			}
-			slices.Sort(names)
-		}
-		c.Groups[i].Widen = without(group.Widen, group.From)
+		c.Groups[i].From = filledNames(group.From, in)
+		c.Groups[i].Widen = without(filledNames(group.Widen, in), c.Groups[i].From)
 	}
 	return c
+}
+
+// filledNames are names filled in, in order, each once.
+func filledNames(names []string, in *Input) []string {
+	for i, name := range names {
+		names[i] = fill(name, in)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func fill(name string, in *Input) string {

@@ -26,13 +26,16 @@ func (s *Server) lifeOf(doc desk.Request, me Principal) *api.Life {
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Asked.Action, Risk: doc.Asked.Risk, Requester: doc.Asked.Requester,
 		Policy: doc.Asked.Policy, Rules: doc.Asked.Rules, Reason: doc.Asked.Reason, Route: doc.Route.Name, MinAuth: string(doc.Need.MinAuth), Verbs: []string{}, Need: []api.Need{},
 	}
+	verbs := doc.Need.Verbs
 	if doc.State == desk.Open {
 		life.Progress = doc.Progress.String()
-		if err := s.config.Executor.MayDecide(doc, me.ID); err != nil {
+		if may, err := s.config.Executor.MayDo(doc, me.ID); err != nil {
 			life.MayNot = desk.Code(err)
+		} else {
+			verbs = may
 		}
 	}
-	for _, verb := range doc.Need.Verbs {
+	for _, verb := range verbs {
 		life.Verbs = append(life.Verbs, string(verb))
 	}
 	for _, g := range doc.Need.Groups {

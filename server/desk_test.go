@@ -96,6 +96,33 @@ func TestDesk_AFormDoesNotOfferTheWordOfTheClock(t *testing.T) {
 	}
 }
 
+// Whoever edited it last may still say no: they were told that no word of theirs would count, and had no button for it.
+func TestDesk_TheLastEditorIsShownWhatIsLeftToThem(t *testing.T) {
+	s := openDeskWith(t, `
+default: deny
+rules:
+- id: drop
+  when: req.tool == "drop-table"
+  then: ask
+  ask: {groups: [{from: ["group:dba", "group:owners"]}], separation_of_duties: [last_editor], editable: [""], verbs: [approve, edit, reject], deadline: 1h}
+`)
+	s.chat("agent@acme", startDrop)
+	id := s.questions("acme")[0].ID
+	edit := fmt.Sprintf(`{"resumeId":"1","answer":{"verb":"approve","args":{"name":"old"}},"shown":%q}`, s.life("bob@acme", id).Shown)
+	if got := s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/decision", edit); got.status != 200 || got.field("status") != "needs_input" {
+		t.Fatalf("the edit: %+v", got)
+	}
+	for who, want := range map[string]string{"bob": "edit,reject", "eve": "approve,edit,reject"} {
+		if life := s.life(who+"@acme", id).Life; life.MayNot != "" || strings.Join(life.Verbs, ",") != want {
+			t.Errorf("%s: %q, %v", who, life.MayNot, life.Verbs)
+		}
+	}
+	no := fmt.Sprintf(`{"resumeId":"2","answer":{"verb":"reject","reason":"on second thoughts"},"shown":%q}`, s.life("bob@acme", id).Shown)
+	if got := s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/decision", no); got.status != 200 {
+		t.Errorf("the no: %+v", got)
+	}
+}
+
 func TestDesk_TwoPeopleAgreeOverHTTP(t *testing.T) {
 	s := openDesk(t)
 	s.chat("agent@acme", startDrop)

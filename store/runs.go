@@ -93,8 +93,9 @@ type Runs interface {
 	Expire(ctx context.Context, until time.Time, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
-	// returns ErrNotFound if that run is not alive: another one may have its state key by now.
-	Cancel(ctx context.Context, account, run string, as Status, beside Beside) (Run, error)
+	// returns ErrNotFound if that run is not alive: another one may have its state key by now. If waits is not nil, it returns ErrStale if these
+	// are not the interrupts that the run waits for: since the caller looked it has asked, or somebody has decided, and other things have to be written with its end.
+	Cancel(ctx context.Context, account, run string, as Status, waits []string, beside Beside) (Run, error)
 
 	// Fenced returns the checkpoints of a run, for its owner: a save fails with ErrFenced when there is another one.
 	Fenced(lease Lease) Checkpoints

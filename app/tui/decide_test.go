@@ -173,7 +173,8 @@ func TestOffers_GoByWhatTheServerAllows(t *testing.T) {
 		{refund(), api.Life{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject escalate"},
 		{refund(), api.Life{Verbs: []string{"reject"}}, "reject"},
 		{refund(), api.Life{MayNot: "own_request"}, ""},
-		{refund(), api.Life{MayNot: "own_request", Verbs: []string{"approve", "escalate"}}, "escalate"},
+		{refund(), api.Life{MayNot: "own_request", Verbs: []string{"approve", "escalate"}}, ""},
+		{refund(), api.Life{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject escalate"},
 		{review(), api.Life{Verbs: []string{"respond", "ask"}}, "approve reject answer"},
 		{review(), api.Life{Verbs: []string{"ask"}}, ""},
 	} {

@@ -73,11 +73,11 @@ func offersOf(r api.Request, now time.Time) []offer {
 	if r.State != statePending {
 		return nil
 	}
-	var offers []offer
-	if r.Life == nil || r.Life.MayNot == "" {
-		offers = decisionsOf(r, now)
+	if r.Life != nil && r.Life.MayNot != "" { // nor does the server let them escalate
+		return nil
 	}
-	if r.Life != nil && slices.Contains(r.Life.Verbs, client.Escalate) { // also those may whose word would not count
+	offers := decisionsOf(r, now)
+	if r.Life != nil && slices.Contains(r.Life.Verbs, client.Escalate) {
 		offers = slices.DeleteFunc(offers, func(o offer) bool { return o.verb == escalate })
 		offers = append(offers, offer{verb: escalate, act: client.Escalate, reason: "reason"})
 	}

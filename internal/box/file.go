@@ -16,7 +16,7 @@ import (
 const CheckEvery = time.Second
 
 // File is a box with the keys of a file: one a line, the first to seal with, all to open with. Processes that use the file notice when it
-// changes, so that keys can be changed while they run: see [Rotate] and [Retire].
+// changes, so that keys can be changed while they run: see [Rotate].
 type File struct {
 	path string
 
@@ -136,28 +136,6 @@ func readFile(path string) ([]Key, stamp, error) {
 		return nil, stamp{}, fmt.Errorf("box: there is no key in the file %s", filepath.Base(path))
 	}
 	return keys, stampOf(info), nil
-}
-
-// Rotate puts a new key in front of those of a file. If there is more than one already, a change of keys is under way, and it does nothing.
-func Rotate(path string) error {
-	keys, _, err := readFile(path)
-	if err != nil || len(keys) > 1 {
-		return err
-	}
-	k, err := NewKey()
-	if err != nil {
-		return err
-	}
-	return replaceFile(path, append([]Key{k}, keys...))
-}
-
-// Retire removes all keys of a file but the first. What is sealed with the others cannot be opened any more.
-func Retire(path string) error {
-	keys, _, err := readFile(path)
-	if err != nil {
-		return err
-	}
-	return replaceFile(path, keys[:1])
 }
 
 func replaceFile(path string, keys []Key) error {

@@ -92,9 +92,11 @@ func TestRotate_IsNoticedByThoseWhoUseTheFile(t *testing.T) {
 		path := keyFile(t)
 		running, old := openFile(t, path), []byte(nil)
 		old = running.Seal("here", []byte("old"))
-		if err := box.Rotate(path); err != nil {
+		change, err := box.Rotate(path)
+		if err != nil {
 			t.Fatal(err)
 		}
+		change.Close() // as when the process dies
 		rotating := openFile(t, path)
 		sealed := rotating.Seal("here", []byte("new"))
 		if rotating.Current(old) || !rotating.Current(sealed) {
@@ -103,9 +105,10 @@ func TestRotate_IsNoticedByThoseWhoUseTheFile(t *testing.T) {
 		if data, err := running.Open("here", sealed); err != nil || string(data) != "new" {
 			t.Errorf("whoever was running opens %q, %v", data, err)
 		}
-		if err := box.Rotate(path); err != nil { // while one is under way
+		if change, err = box.Rotate(path); err != nil { // while one is under way
 			t.Fatal(err)
 		}
+		defer change.Close()
 		if data, err := openFile(t, path).Open("here", old); err != nil || string(data) != "old" || !openFile(t, path).Current(sealed) {
 			t.Errorf("a second rotation lost a key, or made one: %q, %v", data, err)
 		}
@@ -113,13 +116,44 @@ func TestRotate_IsNoticedByThoseWhoUseTheFile(t *testing.T) {
 		if !rotating.Current(running.Seal("here", []byte("newer"))) {
 			t.Error("whoever was running still seals with the old key")
 		}
-		if err := box.Retire(path); err != nil {
+		if err := change.Retire(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openFile(t, path).Open("here", old); !errors.Is(err, box.ErrNoKey) {
 			t.Errorf("the old key is still there: %v", err)
 		}
 	})
+}
+
+// A folder that hosts share has no lock that both know of.
+func TestRotate_WhoIsDoneLaterForgetsNoKeyOfAnother(t *testing.T) {
+	path := keyFile(t)
+	second, err := box.Rotate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close() // so that nobody knows of it
+	first, err := box.Rotate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = first.Retire()
+	first.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := openFile(t, path).Seal("here", []byte("everything"))
+	third, err := box.Rotate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close()
+	if err := second.Retire(); !errors.Is(err, box.ErrChanged) {
+		t.Errorf("the second one is done: %v", err)
+	}
+	if _, err := openFile(t, path).Open("here", sealed); err != nil {
+		t.Errorf("the key with which everything was sealed: %v", err)
+	}
 }
 
 func TestFile_ThatIsGoneOrBrokenChangesNothingForThoseWhoUseIt(t *testing.T) {

@@ -3,6 +3,7 @@
 package box_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -22,9 +23,16 @@ func TestRotate_TheFileStaysItsOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for what, change := range map[string]func(string) error{"rotate": box.Rotate, "retire": box.Retire} {
-		if err := change(path); err != nil {
-			t.Fatal(err)
+	change, err := box.Rotate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer change.Close()
+	for _, what := range []string{"rotate", "retire"} {
+		if what == "retire" {
+			if err := change.Retire(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		info, err := os.Stat(path)
 		if err != nil {
@@ -48,7 +56,8 @@ func TestFiles_AWriteThatFailsLeavesNothingBehind(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
 		t.Fatal(err)
 	}
-	rotated, made := box.Rotate(path), box.MakeFile(path+"2")
+	_, rotated := box.Rotate(path)
+	made := box.MakeFile(path + "2")
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
 	}
@@ -59,4 +68,26 @@ func TestFiles_AWriteThatFailsLeavesNothingBehind(t *testing.T) {
 		t.Errorf("there is %v", left)
 	}
 	openFile(t, path)
+}
+
+// Two that change keys at once each put a key in front that the other did not see, and processes that had sealed with the one of them that was written over
+// could open nothing of that any more. And the one that was done first let a third begin, whose predecessor the second then forgot.
+func TestRotate_OneAtATime(t *testing.T) {
+	path := keyFile(t)
+	first, err := box.Rotate(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Rotate(path); !errors.Is(err, box.ErrRotating) {
+		t.Errorf("a second one begins: %v", err)
+	}
+	if err := first.Retire(); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	third, err := box.Rotate(path)
+	if err != nil {
+		t.Fatalf("after the first one: %v", err)
+	}
+	third.Close()
 }

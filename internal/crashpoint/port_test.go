@@ -154,9 +154,9 @@ func (p *port) Expire(ctx context.Context, until time.Time, limit int, beside fu
 	return through(ctx, p, "Expire", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Expire(ctx, until, limit, beside) })
 }
 
-func (p *port) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+func (p *port) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	return through(ctx, p, "Cancel", func(ctx context.Context) (store.Run, error) {
-		return p.inner.Cancel(ctx, account, run, as, beside)
+		return p.inner.Cancel(ctx, account, run, as, waits, beside)
 	})
 }
 

@@ -395,10 +395,25 @@ func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt
 	return expired, nil
 }
 
-func (b *book) cancel(now time.Time, account, id string, as store.Status, beside store.Beside) (store.Run, error) {
+// waitsFor reports whether these are the interrupts that a run waits for.
+func (r *bookedRun) waitsFor(ids []string) bool {
+	var pending []string
+	for _, i := range r.asked {
+		if i.State == store.Pending {
+			pending = append(pending, i.ID)
+		}
+	}
+	slices.Sort(pending)
+	return slices.Equal(pending, slices.Sorted(slices.Values(ids)))
+}
+
+func (b *book) cancel(now time.Time, account, id string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
+	}
+	if waits != nil && !run.waitsFor(waits) {
+		return store.Run{}, store.ErrStale
 	}
 	write, err := b.beside(now, account, beside)
 	if err != nil {

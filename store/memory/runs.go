@@ -184,11 +184,11 @@ func (r *Runs) Expire(ctx context.Context, until time.Time, limit int, beside fu
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (r *Runs) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+func (r *Runs) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.cancel(now, account, run, as, beside) })
+	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.cancel(now, account, run, as, waits, beside) })
 }
 
 // Now is the time of the clock.

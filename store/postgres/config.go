@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +115,50 @@ func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 	if pool.PingTimeout == 0 {
 		pool.PingTimeout = connectTimeout
 	}
-	return pool, setRuntimeParams(conn.RuntimeParams, config)
+	if err := setRuntimeParams(conn.RuntimeParams, config); err != nil {
+		return nil, err
+	}
+	conn.ValidateConnect = heeded(conn.ValidateConnect, maps.Clone(conn.RuntimeParams))
+	return pool, nil
+}
+
+// vital are settings without which a store would not do what it says: it would write to other tables, lose what it has acknowledged, misjudge what it waited
+// for, or wait for ever. Without the others it is slow.
+var vital = []string{
+	"search_path", "synchronous_commit", "default_transaction_isolation", "standard_conforming_strings", "client_encoding",
+	"lock_timeout", "idle_in_transaction_session_timeout",
+}
+
+// plain is a name that means the same without quotes, as ALTER ROLE leaves it.
+var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// heeded refuses a connection on which not all that is vital is as it was asked for. A server heeds what it is sent; but a pooler may be told to ignore it.
+func heeded(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.ValidateConnectFunc {
+	query := `SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN ('` + strings.Join(vital, "', '") + `')`
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := validate(ctx, conn); err != nil {
+			return err
+		}
+		found := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+		if found.Err != nil {
+			return found.Err
+		}
+		counts := make(map[string]string)
+		for _, row := range found.Rows {
+			counts[string(row[0])] = string(row[1])
+		}
+		var ignored []string
+		for _, name := range vital {
+			if counts[name] != sent[name] && (!plain.MatchString(counts[name]) || pgx.Identifier{counts[name]}.Sanitize() != sent[name]) {
+				ignored = append(ignored, name+" = "+sent[name])
+			}
+		}
+		if len(ignored) > 0 {
+			return fmt.Errorf("%w: what was to be set on the connection is not (%s); a pooler has to be in session mode and pass startup parameters on, "+
+				"or else the user needs these settings, by ALTER ROLE", ErrConfig, strings.Join(ignored, ", "))
+		}
+		return nil
+	}
 }
 
 // setRuntimeParams adds what the server has to set for each connection. What is sent at the start counts more than what an
@@ -134,6 +180,8 @@ func setRuntimeParams(params map[string]string, config Config) error {
 		"search_path": pgx.Identifier{config.Schema}.Sanitize(),
 		// Who finds the version changed after a wait must see that, and not a serialization failure.
 		"default_transaction_isolation": "read committed",
+		// As the texts are that the driver sends.
+		"client_encoding": "UTF8",
 		// A backslash is one, as in the bytes that the schema's triggers know.
 		"standard_conforming_strings": "on",
 		// Every statement finds its rows by keys, and has one good plan for all arguments and all sizes of the tables. The

@@ -210,3 +210,45 @@ func TestOpen_ConnectionStringAndConfigAreHeard(t *testing.T) {
 		t.Errorf("the pool has %d connections; want those of the configuration", limit)
 	}
 }
+
+// A pooler that was told to ignore startup parameters, as its users are told to where it refuses them, let the tables be made in the schema public, and
+// decisions be acknowledged that were not on disk.
+func TestOpen_APoolerThatIgnoresWhatIsVitalIsRefused(t *testing.T) {
+	for _, name := range vital {
+		t.Run(name, func(t *testing.T) {
+			direct := pgtest.New(t)
+			odd := map[string]string{
+				"search_path": "public", "synchronous_commit": "off", "default_transaction_isolation": "serializable",
+				"standard_conforming_strings": "off", "client_encoding": "LATIN1",
+			}[name]
+			if odd != "" {
+				mustExec(t, raw(t, direct), fmt.Sprintf(`ALTER USER CURRENT_USER SET %s = '%s'`, name, odd))
+			}
+			_, pooled := throughPooler(t, direct, ignoring(name))
+			s, err := Open(t.Context(), pooled, Config{})
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, ErrConfig) || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), name) {
+				t.Errorf("through a pooler that ignores %s: %v", name, err)
+			}
+			if s, err = Open(t.Context(), direct, Config{}); err != nil {
+				t.Fatalf("without the pooler: %v", err)
+			}
+			s.Close()
+		})
+	}
+}
+
+func TestOpen_APoolerMayIgnoreWhatTheUserHasSet(t *testing.T) {
+	direct := pgtest.New(t)
+	for _, setting := range []string{`search_path = fermata`, `lock_timeout = '2s'`, `idle_in_transaction_session_timeout = '10s'`} {
+		mustExec(t, raw(t, direct), `ALTER USER CURRENT_USER SET `+setting)
+	}
+	_, pooled := throughPooler(t, direct, ignoring(vital...))
+	s, err := Open(t.Context(), pooled, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}

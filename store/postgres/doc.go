@@ -48,7 +48,8 @@
 // nothing is to be done, the right to use its tables is enough.
 //
 // Settings are sent when a connection is made. A pooler between Fermata and PostgreSQL must therefore give each client a connection of
-// its own (session mode) and pass startup parameters on; PgBouncer refuses them unless told otherwise, and then Open fails.
+// its own (session mode) and pass startup parameters on. PgBouncer refuses them; if it is told to ignore them, Open looks whether those count without which
+// something would be lost, and fails. Give the user these settings then, by ALTER ROLE; the error names them.
 // What is encrypted is said in the connection string: outside of one machine use sslmode=verify-full.
 //
 // It needs PostgreSQL 13 or newer and is tested on 15. If a standby is to take over without losing what was acknowledged, it has to be

@@ -17,7 +17,8 @@ import (
 // What can go wrong besides the errors of package store. They come wrapped with the operation and the names of database and
 // schema; test for them with errors.Is. None of them holds the password.
 var (
-	// ErrConfig says that Open was given something that cannot work. Nothing was connected to.
+	// ErrConfig says that Open was given something that cannot work, or that a pooler on the way does not pass on what a connection has to have. Nothing was
+	// changed.
 	ErrConfig = errors.New("bad configuration")
 
 	// ErrDenied says that the server refuses this user: an unknown name, a wrong password, or a right that is missing.
@@ -77,7 +78,7 @@ func wrap(op, name string, err error) error {
 func kindOf(err error) error {
 	switch state := sqlState(err); state {
 	case "":
-		if isBroken(err) {
+		if isBroken(err) && !errors.Is(err, ErrConfig) {
 			return ErrUnavailable
 		}
 	case "42501", "28000", "28P01":

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -20,12 +22,18 @@ type proxy struct {
 // through returns a proxy and the connection string that leads through it.
 func through(t *testing.T, connString string) (*proxy, string) {
 	t.Helper()
+	return throughPooler(t, connString, forwardRequests)
+}
+
+// throughPooler has somebody on the way who does something to what is asked.
+func throughPooler(t *testing.T, connString string, requests proxytest.Carry) (*proxy, string) {
+	t.Helper()
 	u, err := url.Parse(connString)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := new(proxy)
-	p.Proxy, u.Host = proxytest.Start(t, u.Host, forwardRequests, p.forwardAnswers)
+	p.Proxy, u.Host = proxytest.Start(t, u.Host, requests, p.forwardAnswers)
 	return p, u.String()
 }
 
@@ -37,6 +45,34 @@ func forwardRequests(p *proxytest.Proxy, server, client net.Conn) {
 		if _, writeErr := server.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}
+	}
+}
+
+// ignoring returns what a pooler does that was told to ignore some parameters of the first message: a length that counts itself, a version, and names and
+// values with a zero byte behind each, and one more at the end.
+func ignoring(names ...string) proxytest.Carry {
+	return func(p *proxytest.Proxy, server, client net.Conn) {
+		header := make([]byte, 8)
+		if _, err := io.ReadFull(client, header); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(header)-8)
+		if _, err := io.ReadFull(client, body); err != nil {
+			return
+		}
+		kept := header
+		words := strings.Split(string(body), "\x00")
+		for n := 0; n+1 < len(words) && words[n] != ""; n += 2 {
+			if !slices.Contains(names, words[n]) {
+				kept = append(kept, words[n]+"\x00"+words[n+1]+"\x00"...)
+			}
+		}
+		kept = append(kept, 0)
+		binary.BigEndian.PutUint32(kept, uint32(len(kept)))
+		if _, err := server.Write(kept); err != nil {
+			return
+		}
+		forwardRequests(p, server, client)
 	}
 }
 

@@ -271,7 +271,7 @@ func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
 		}
 	}
 	r.pause(func() {
-		if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Cancelled, store.Beside{}); err != nil {
+		if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Cancelled, nil, store.Beside{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -321,7 +321,7 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 			lease := booktest.Claim(t, r.fast, "r")
 			r.between(
 				func() {
-					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
+					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, nil, store.Beside{}); err != nil {
 						t.Error(err)
 					}
 				},
@@ -365,7 +365,7 @@ func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
 	booktest.Begin(t, r.fast, "r")
 	r.between(
 		func() {
-			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, store.Beside{}); err != nil {
+			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, nil, store.Beside{}); err != nil {
 				t.Error(err)
 			}
 		},

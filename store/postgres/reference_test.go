@@ -27,6 +27,7 @@ func withClock(t *testing.T, s *Store, clock func() time.Time) {
 		t.Fatal(err)
 	}
 	config := s.pool.Config()
+	config.ConnConfig.ValidateConnect = nil // what is set here is not what a Store asks for
 	config.ConnConfig.RuntimeParams["search_path"] = "fake, fermata, pg_catalog"
 	// What a crash would do is not asked, and waiting for the disk takes most of the time.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"

@@ -49,6 +49,12 @@ UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = ne
 WHERE r.key = ` + inHand + ` AND r.account = $1
 RETURNING ` + runColumns
 
+	// dropUnlessSQL drops the run that is in hand unless it waits for this, so that all that follows changes nothing.
+	dropUnlessSQL = `
+SELECT set_config('fermata.run', '', true) WHERE ` + somethingInHand + ` AND ARRAY(SELECT unnest($2::bytea[]) ORDER BY 1) <> ARRAY(
+    SELECT id FROM interrupts
+    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' ORDER BY id)`
+
 	cancelSQL = `
 WITH ` + clock + `,
 withdrawn AS (
@@ -150,21 +156,25 @@ func page(limit, otherwise int) int {
 
 // Retry makes a parked run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, stateKey, beside, retrySQL, account)
+	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, stateKey, nil, beside, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
-	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
 }
 
-// changeAlive changes a run that is alive, and returns it. lock is how it is found.
+// changeAlive changes a run that is alive, and returns it. lock is how it is found; waits is what it may wait for, nil is anything.
 func (s *Store) changeAlive(
-	ctx context.Context, op, lock, account, name string, beside store.Beside, text string, values ...any,
+	ctx context.Context, op, lock, account, name string, waits []string, beside store.Beside, text string, values ...any,
 ) (run store.Run, err error) {
 	var t turn
-	locked, changed := false, false
+	locked, surprised, changed := false, false, false
 	t.lock(&locked, lock, account, name)
+	if waits != nil {
+		var dropped string
+		t.find(&surprised, []any{&dropped}, dropUnlessSQL, account, bytesOf(waits))
+	}
 	t.find(&changed, runDest(&run), text, values...)
 	if err := t.besideRun(account, beside); err != nil {
 		return store.Run{}, err
@@ -172,7 +182,10 @@ func (s *Store) changeAlive(
 	if err := s.do(ctx, op, &t); err != nil {
 		return store.Run{}, err
 	}
-	if !changed {
+	switch {
+	case surprised:
+		return store.Run{}, store.ErrStale
+	case !changed:
 		return store.Run{}, store.ErrNotFound
 	}
 	s.tell(run.Account, run.ID)

@@ -75,7 +75,7 @@ var repeatables = []repeatable{
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
 	{"Cancel", func(ctx context.Context, s *Store, run string) (string, error) {
-		cancelled, err := s.Cancel(ctx, "acme", run, store.Cancelled, store.Beside{})
+		cancelled, err := s.Cancel(ctx, "acme", run, store.Cancelled, nil, store.Beside{})
 		return string(cancelled.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
 	{"Once", func(ctx context.Context, s *Store, run string) (string, error) {
@@ -156,7 +156,7 @@ func TestUnknownOutcome_RepeatingAfterALostCommitIsSafe(t *testing.T) {
 				t.Fatalf("%s says %q, %v; want %q", before.name, says, err, before.first)
 			}
 		}
-		if _, err := s.Cancel(t.Context(), "acme", fmt.Sprint("warm-", n), store.Cancelled, store.Beside{}); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.Cancel(t.Context(), "acme", fmt.Sprint("warm-", n), store.Cancelled, nil, store.Beside{}); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
 		lost := "Z" // ready for the next: the transaction is committed

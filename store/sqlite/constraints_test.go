@@ -182,7 +182,7 @@ func scene(t *testing.T) *Store {
 	booktest.Accepted(t, s, booktest.Say("over", "0", store.Approve, "was"))
 	over = booktest.Claim(t, s, "over")
 	booktest.Rest(t, s, over, []string{"was"}, "late")
-	if _, err := s.Cancel(t.Context(), "acme", "over", store.Cancelled, store.Beside{}); err != nil {
+	if _, err := s.Cancel(t.Context(), "acme", "over", store.Cancelled, nil, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	done(t, s)

@@ -120,7 +120,7 @@ func TestFeed_ACursorAheadOfTheFileIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Cancel(t.Context(), "acme", "r", store.Cancelled, store.Beside{}); err != nil {
+	if _, err := s.Cancel(t.Context(), "acme", "r", store.Cancelled, nil, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Forget(t.Context(), "acme", "r"); err != nil {

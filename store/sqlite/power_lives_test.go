@@ -306,7 +306,7 @@ func deskLife(run string) []powerStep {
 		beginStep(run, 2, effect),
 		doStep("End", same, func(ctx context.Context, b *powerBook) error { return b.End(ctx, end) }),
 		{name: "Cancel", call: func(ctx context.Context, b *powerBook) (string, error) {
-			ended, err := b.Cancel(ctx, "acme", run, store.Cancelled, recording("cancelled", run))
+			ended, err := b.Cancel(ctx, "acme", run, store.Cancelled, nil, recording("cancelled", run))
 			return string(ended.Status), err
 		}, again: store.ErrNotFound.Error()},
 		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
@@ -419,7 +419,7 @@ func endStep(ask string, state store.EffectState) powerStep {
 
 func cancelStep(run string, as store.Status) powerStep {
 	return powerStep{name: "Cancel", call: func(ctx context.Context, b *powerBook) (string, error) {
-		ended, err := b.Cancel(ctx, "acme", run, as, store.Beside{})
+		ended, err := b.Cancel(ctx, "acme", run, as, nil, store.Beside{})
 		return string(ended.Status), err
 	}, again: store.ErrNotFound.Error()}
 }

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/store"
@@ -134,20 +136,27 @@ func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, beside store.Beside) (store.Run, error) {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.cancel(ctx, account, run, as, beside) })
+	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) {
+		return t.cancel(ctx, account, run, as, waits, beside)
+	})
 }
 
-func (t turn) cancel(ctx context.Context, account, id string, as store.Status, beside store.Beside) (run store.Run, err error) {
+func (t turn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, beside store.Beside) (run store.Run, err error) {
 	var status store.Status
 	if _, err := t.find(ctx, []any{&status}, statusSQL, account, id); err != nil {
 		return store.Run{}, err
 	}
 	if !status.Alive() {
 		return store.Run{}, store.ErrNotFound
+	}
+	if waits != nil {
+		if same, err := t.waitsFor(ctx, account, id, waits); err != nil || !same {
+			return store.Run{}, cmp.Or(err, store.ErrStale)
+		}
 	}
 	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil, beside.Requests()); err != nil {
 		return store.Run{}, err
@@ -159,6 +168,19 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, b
 		return store.Run{}, err
 	}
 	return run, t.beside(ctx, account, beside)
+}
+
+// waitsFor reports whether these are the interrupts that a run waits for.
+func (t turn) waitsFor(ctx context.Context, account, run string, ids []string) (bool, error) {
+	asked, err := list(ctx, t, scanShown, openSQL, account, run)
+	pending := make([]string, 0, len(asked))
+	for _, i := range asked {
+		if i.state == store.Pending {
+			pending = append(pending, i.id)
+		}
+	}
+	slices.Sort(pending)
+	return slices.Equal(pending, slices.Sorted(slices.Values(ids))), err
 }
 
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file

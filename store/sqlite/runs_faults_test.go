@@ -85,7 +85,7 @@ var repeatables = []repeatable{
 		return fmt.Sprint(run.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Cancel", func(ctx context.Context, s *Store) (string, error) {
-		run, err := s.Cancel(ctx, "acme", "r", store.Cancelled, store.Beside{})
+		run, err := s.Cancel(ctx, "acme", "r", store.Cancelled, nil, store.Beside{})
 		return fmt.Sprint(run.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
 	{"Forget", func(ctx context.Context, s *Store) (string, error) { return "", s.Forget(ctx, "acme", "r") }, "", ""},

@@ -34,7 +34,7 @@ func testBesideBad(t *testing.T, h *house) {
 		for call, err := range map[string]error{
 			"Amend": h.store.Amend(h.ctx(), "acme", bad), "Create": second(h.store.Create(h.ctx(), exists)), "Begin": begin,
 			"Rest":   second(h.store.Rest(h.ctx(), old, store.Rest{Status: store.Failed, Beside: bad})),
-			"Decide": second(h.store.Decide(h.ctx(), said)), "Cancel": second(h.store.Cancel(h.ctx(), "acme", "unknown", store.Cancelled, bad)),
+			"Decide": second(h.store.Decide(h.ctx(), said)), "Cancel": second(h.store.Cancel(h.ctx(), "acme", "unknown", store.Cancelled, nil, bad)),
 			"Retry": second(h.store.Retry(h.ctx(), "acme", "unknown", bad)),
 			"End":   h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "unknown", Number: 1, State: store.Faulted, Beside: bad}),
 		} {
@@ -61,7 +61,7 @@ func testWithdrawnWithItsRequest(t *testing.T, h *house) {
 	h.wants(err, store.ErrStale)
 	rest.Beside = with("rested", request("i1", 1, "withdrawn"))
 	h.rest(lease, rest)
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, with("cancelled", request("i2", 1, "cancelled")))
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, with("cancelled", request("i2", 1, "cancelled")))
 	h.must(err)
 	var got []string
 	for _, p := range h.history("acme", "r").Papers {

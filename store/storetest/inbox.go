@@ -17,7 +17,7 @@ func testAsked(t *testing.T, h *house) {
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
 	h.gets(approve("r1", "1", "b"), store.Accepted)
-	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, store.Beside{})
+	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	ids := func(filter store.AskedFilter) (all []string) {
 		for {
@@ -102,7 +102,7 @@ func testWaits(t *testing.T, h *house) {
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
 	h.gets(approve("r1", "1", "b"), store.Accepted)
-	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, store.Beside{})
+	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	for limit, count := range map[int]int64{1: 1, 2: 2, 100: 2} {
 		if diff := cmp.Diff([]store.Wait{{Kind: h.interrupt("r1", "a").Kind, Count: count, Oldest: first}}, waits(limit)); diff != "" {

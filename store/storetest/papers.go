@@ -162,7 +162,7 @@ func testPapersDue(t *testing.T, h *house) {
 	due("notice", 0)
 
 	// A request that is withdrawn has a new revision, and no time.
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	due(store.RequestPaper, 10)
 	if p := h.paper(store.RequestPaper, "i2"); p.Revision != 2 || !p.Next.IsZero() {
@@ -219,9 +219,9 @@ func testBeside(t *testing.T, h *house) {
 	h.must(h.store.End(h.ctx(), end))
 	h.must(h.store.End(h.ctx(), end))
 
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, with("cancelled"))
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, with("cancelled"))
 	h.must(err)
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, with("cancelled"))
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, with("cancelled"))
 	h.wants(err, store.ErrNotFound)
 	h.logged("created", "asked", "decided", "begun", "ended", "cancelled")
 	if p := h.paper(store.RequestPaper, "i2"); p.Revision != 2 {
@@ -263,7 +263,7 @@ func testBesideStale(t *testing.T, h *house) {
 		t.Fatal(begun, err)
 	}
 	h.wants(h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i1", Number: 1, State: store.Succeeded, Beside: stale}), store.ErrStale)
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, stale)
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, stale)
 	h.wants(err, store.ErrStale)
 	h.is("r", store.Running)
 	if effects := h.history("acme", "r").Effects; len(effects) != 1 || effects[0].State != store.Started {
@@ -363,7 +363,7 @@ func testPapersOfARun(t *testing.T, h *house) {
 	if len(list) != 1 || len(none) != 0 {
 		t.Error(list, none)
 	}
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	h.must(h.store.Forget(h.ctx(), "acme", "r"))
 	_, err = h.store.Paper(h.ctx(), "acme", "vote", "v1")

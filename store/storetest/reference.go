@@ -84,7 +84,7 @@ func (m *twins) empty() {
 
 func (m *twins) remove(run store.Run) error {
 	if run.Status.Alive() {
-		if _, err := m.other.Cancel(m.Context(), run.Account, run.ID, store.Cancelled, store.Beside{}); err != nil {
+		if _, err := m.other.Cancel(m.Context(), run.Account, run.ID, store.Cancelled, nil, store.Beside{}); err != nil {
 			return err
 		}
 	}

@@ -191,7 +191,25 @@ func (m *twins) cancel() {
 		run.ID = m.run(account)
 	}
 	beside := m.beside(account, run.ID, m.interrupt(run.ID))
-	both(m, "Cancel", func(s store.Store) (store.Run, error) { return s.Cancel(m.Context(), account, run.ID, as, beside) })
+	waits := pick(m, "waits", nil, []string{}, []string{m.interrupt(run.ID)}, m.pending(account, run.ID))
+	both(m, "Cancel", func(s store.Store) (store.Run, error) {
+		return s.Cancel(m.Context(), account, run.ID, as, waits, beside)
+	})
+}
+
+// pending are the interrupts that a run waits for, in another order than it asked.
+func (m *twins) pending(account, run string) []string {
+	asked, err := m.memory.Interrupts(m.Context(), account, run)
+	if err != nil {
+		m.Fatal(err)
+	}
+	ids := []string{}
+	for _, i := range slices.Backward(asked) {
+		if i.State == store.Pending {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
 }
 
 func (m *twins) renew() {

@@ -63,6 +63,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"I11_ExpiryNeverApproves", testExpiry},
 		{"I10_NothingExpiresBeyondWhatTheCallerKnows", testExpireUntil},
 		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
+		{"Cancel_ByWhoKnowsWhatItWaitsFor", testCancelKnown},
 		{"Cancel_EndsWhatIsParked", testCancelParked},
 		{"I8_AccountsDoNotReachEachOther", testRunAccounts},
 		{"Concurrent_ARunHasOneOwnerAtATime", testOneOwner},
@@ -239,7 +240,7 @@ func testCreateRun(t *testing.T, d *desk) {
 
 func testGenerations(t *testing.T, d *desk) {
 	d.waiting("r", "i")
-	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, store.Beside{})
+	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, nil, store.Beside{})
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"
@@ -251,7 +252,7 @@ func testGenerations(t *testing.T, d *desk) {
 	next.After = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, store.Beside{}) // whoever wants to end the old one does not end the new one
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, nil, store.Beside{}) // whoever wants to end the old one does not end the new one
 	d.wants(err, store.ErrNotFound)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)

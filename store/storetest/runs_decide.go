@@ -292,7 +292,7 @@ func testCancelRun(t *testing.T, d *desk) {
 	d.waiting("r", "i1", "i2")
 	d.gets(approve("r", "1", "i1"), store.Accepted)
 	lease := d.claimed("w", "r").Lease
-	run, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	run, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	d.must(err)
 	if run.Status != store.Cancelled || run.Fence <= lease.Fence {
 		t.Errorf("cancelled: %+v", run)
@@ -303,8 +303,43 @@ func testCancelRun(t *testing.T, d *desk) {
 	if work := d.claim("w"); work != nil {
 		t.Errorf("claimed %+v, which is over", work)
 	}
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	d.wants(err, store.ErrNotFound)
+}
+
+// Who ends a run knows what it waits for, or is told to look again: nothing has changed then.
+func testCancelKnown(t *testing.T, d *desk) {
+	d.waiting("r", "i1", "i2")
+	d.waiting("r2", "b", "a")
+	d.gets(approve("r", "1", "i1"), store.Accepted) // it waits for i2 alone
+	before := d.books("key-r", "r")
+	line := with("cancelled")
+	for _, known := range [][]string{{}, {"i1"}, {"i3"}, {"i2", "i1"}, {"i2", "i3"}, {"i2", "i2"}} {
+		_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, known, line)
+		d.wants(err, store.ErrStale)
+	}
+	if after := d.books("key-r", "r"); after != before {
+		t.Errorf("an end that was refused has changed something:\n%s\n%s", before, after)
+	}
+	_, err := d.runs.Cancel(d.ctx(), "acme", "unknown", store.Cancelled, []string{}, line)
+	d.wants(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, []string{}, line)
+	d.wants(err, store.ErrNotFound)
+	for id, waits := range map[string][]string{"r": {"i2"}, "r2": {"a", "b"}} {
+		if run, err := d.runs.Cancel(d.ctx(), "acme", id, store.Cancelled, waits, line); err != nil || run.Status != store.Cancelled {
+			t.Errorf("by who knows what it waits for: %+v, %v", run, err)
+		}
+	}
+}
+
+// books are what is known of a run.
+func (d *desk) books(key, id string) string {
+	d.t.Helper()
+	run, err := d.runs.Get(d.ctx(), "acme", key)
+	d.must(err)
+	asked, err := d.runs.Interrupts(d.ctx(), "acme", id)
+	d.must(err)
+	return fmt.Sprintf("%+v %+v", run, asked)
 }
 
 func testRunAccounts(t *testing.T, d *desk) {
@@ -314,7 +349,7 @@ func testRunAccounts(t *testing.T, d *desk) {
 	d.gets(foreign, store.Unknown)
 	_, err := d.runs.Get(d.ctx(), "other", "key-r")
 	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, store.Beside{})
+	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, nil, store.Beside{})
 	d.wants(err, store.ErrNotFound)
 	list, err := d.runs.Interrupts(d.ctx(), "other", "r")
 	if err != nil || len(list) > 0 {

@@ -88,12 +88,12 @@ func testEventPolicy(_ *testing.T, h *house) {
 
 func testEventEnds(_ *testing.T, h *house) {
 	h.waiting("cancelled", "i1", "i2")
-	_, err := h.store.Cancel(h.ctx(), "acme", "cancelled", store.Cancelled, store.Beside{})
+	_, err := h.store.Cancel(h.ctx(), "acme", "cancelled", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	h.happened("cancelled", "created", "asked i1", "asked i2", "waiting", "withdrawn i1", "withdrawn i2", "cancelled")
 
 	h.waiting("superseded", "j")
-	_, err = h.store.Cancel(h.ctx(), "acme", "superseded", store.Superseded, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "superseded", store.Superseded, nil, store.Beside{})
 	h.must(err)
 	h.happened("superseded", "created", "asked j", "waiting", "withdrawn j", "superseded")
 
@@ -114,7 +114,7 @@ func testEventEnds(_ *testing.T, h *house) {
 	lease := h.begin("late") // an effect may end when its run is over
 	_, _, err = h.store.Begin(h.ctx(), lease, allowed("l", 1))
 	h.must(err)
-	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.Cancelled, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	h.end("l", store.Succeeded)
 	h.happened("late", "created", "decided l", "effect_begun l", "cancelled", "effect_ended l")

@@ -219,7 +219,7 @@ func testWatch(t *testing.T, h *house) {
 			}
 		}},
 		{"Cancel", func() {
-			_, err := h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+			_, err := h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 			h.must(err)
 		}},
 	} {

@@ -42,7 +42,7 @@ func testFinished(t *testing.T, h *house) {
 			h.begin(id)
 			as = store.Superseded
 		}
-		_, err = h.store.Cancel(h.ctx(), "acme", id, as, store.Beside{})
+		_, err = h.store.Cancel(h.ctx(), "acme", id, as, nil, store.Beside{})
 		h.must(err)
 	}
 	var from time.Time
@@ -231,7 +231,7 @@ func testForgetRace(t *testing.T, h *house) {
 				}
 			})
 			wg.Go(func() {
-				if _, err := h.store.Cancel(h.ctx(), "acme", id, store.Cancelled, store.Beside{}); err != nil && !is(err, store.ErrNotFound) {
+				if _, err := h.store.Cancel(h.ctx(), "acme", id, store.Cancelled, nil, store.Beside{}); err != nil && !is(err, store.ErrNotFound) {
 					t.Error(err)
 				}
 			})

@@ -82,7 +82,7 @@ func testResumeOutcomeOnce(t *testing.T, h *house) {
 	_, err := h.store.Retry(h.ctx(), "acme", "key-r", store.Beside{})
 	h.must(err)
 	h.came(map[string]string{"1": "first", "2": "second", "4": ""})
-	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	h.must(err)
 	h.came(map[string]string{"1": "first", "2": "second", "4": ""})
 }

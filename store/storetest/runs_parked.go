@@ -106,7 +106,7 @@ func testRetry(t *testing.T, d *desk) {
 			d.waiting("waiting", "i")
 		case "key-over":
 			d.waiting("over", "j")
-			_, err := d.runs.Cancel(d.ctx(), "acme", "over", store.Cancelled, store.Beside{})
+			_, err := d.runs.Cancel(d.ctx(), "acme", "over", store.Cancelled, nil, store.Beside{})
 			d.must(err)
 		case "key-parked":
 			d.release(d.begin("parked"), store.Release{Park: true})
@@ -122,7 +122,7 @@ func testRetry(t *testing.T, d *desk) {
 
 func testCancelParked(_ *testing.T, d *desk) {
 	d.release(d.begin("r"), store.Release{Park: true})
-	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, store.Beside{})
+	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	d.must(err)
 	_, err = d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
 	d.wants(err, store.ErrNotFound)

@@ -61,7 +61,7 @@ func testStanding(t *testing.T, h *house) {
 func testStandingNewest(t *testing.T, h *house) {
 	h.waiting("r", "i1")
 	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{request("i1", 0, "asked"), {Kind: ofTheRun, ID: "r", Run: "r"}}}))
-	_, err := h.store.Cancel(h.ctx(), "acme", "r", store.Superseded, store.Beside{})
+	_, err := h.store.Cancel(h.ctx(), "acme", "r", store.Superseded, nil, store.Beside{})
 	h.must(err)
 	if s := h.standing("key-r", ofTheRun); len(s.Open) != 0 || s.Run.Status != store.Superseded || len(s.Papers) != 1 {
 		t.Errorf("a run that is over: %+v", s)

@@ -933,7 +933,7 @@ export interface components {
             state: "open" | "answered" | "expired" | "withdrawn";
             /** @description Where it stands, in one line. */
             summary: string;
-            /** @description What people may do. */
+            /** @description What people may do; without approve for whoever asks, if of their words only a yes would not count. */
             verbs: string[] | null;
             votes?: components["schemas"]["Vote"][] | null;
         };

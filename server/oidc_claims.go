@@ -23,9 +23,9 @@ func claimsOf(token *oidc.IDToken) (c claims, err error) {
 	return c, nil
 }
 
-// at finds a claim by its name, or else by its path.
+// at finds a claim by its name, or else by its path. One that is null says nothing.
 func (c claims) at(name string) any {
-	if value, ok := c[name]; ok {
+	if value := c[name]; value != nil {
 		return value
 	}
 	var value any = map[string]any(c)

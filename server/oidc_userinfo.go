@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"golang.org/x/oauth2"
 )
@@ -36,11 +35,8 @@ func (p *idp) complete(ctx context.Context, at *issuer, token *oauth2.Token, c c
 		delete(c, "email_verified")
 	}
 	for _, claim := range []string{p.GroupsClaim, p.PrincipalClaim, p.AccountClaim, "name", "preferred_username", "email", "email_verified"} {
-		top, _, _ := strings.Cut(claim, ".")
-		for _, name := range []string{claim, top} {
-			if c[name] == nil && told[name] != nil { // null says nothing
-				c[name] = told[name]
-			}
+		if c.at(claim) == nil && told.at(claim) != nil { // by its path: what the ID token says further down is said, too
+			c[claim] = told.at(claim)
 		}
 	}
 	return nil

@@ -26,7 +26,15 @@ func TestUserinfo_AddsWhatTheIDTokenLeavesOut(t *testing.T) {
 		},
 		"groups further down": {
 			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
-			claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
+			claims{"sub": "ann", "realm.roles": "a"},
+		},
+		"groups beside something else further down": {
+			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann", "realm": map[string]any{"name": "x"}}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
+			claims{"sub": "ann", "realm": map[string]any{"name": "x"}, "realm.roles": "a"},
+		},
+		"an account, and not other groups by another way to write their name": {
+			OIDC{GroupsClaim: "realm.roles", AccountClaim: "tenant"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
+			claims{"sub": "ann", "tenant": "acme", "realm.roles": "admins"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}, "tenant": "acme"},
 		},
 		"groups of a name with a dot": {
 			OIDC{GroupsClaim: "https://x.example/groups"}, claims{"sub": "ann"}, claims{"sub": "ann", "https://x.example/groups": "a"},

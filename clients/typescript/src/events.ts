@@ -61,9 +61,9 @@ export async function* follow(transport: Transport, stateKey: string, options: E
       }
       const response = await listen(transport.send(path, { headers }, undefined, control.signal));
       expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
-      lost = 0;
       met = true;
       for await (const message of messages(response, listen)) {
+        lost = 0; // a server that only says hello, and goes, is left in peace for longer each time
         const event = read(message);
         if (happened(event)) {
           after = event.id;

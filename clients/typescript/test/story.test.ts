@@ -394,3 +394,13 @@ test("events through a proxy that ends lines its own way, and cuts them anywhere
   const outcome = await new Client({ url, token, fetch: through }).wait(stateKey, { signal: AbortSignal.timeout(20_000) });
   assert.equal(outcome.status, "needs_input");
 });
+
+test("a server that says hello and goes is not asked all the time", async () => {
+  let asked = 0;
+  const short: typeof fetch = async () => {
+    asked++;
+    return new Response(": hello\n\n", { headers: { "Content-Type": "text/event-stream" } });
+  };
+  await assert.rejects(new Client({ url, token, fetch: short }).wait("any", { signal: AbortSignal.timeout(3_000) }));
+  assert.ok(asked > 1 && asked < 10, `${asked} times`);
+});

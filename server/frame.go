@@ -268,6 +268,8 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 		return nil, problem("unauthenticated", "send a valid token")
 	case errors.Is(err, errTooOften): // no line for each: anybody can write as many
 		return nil, busy("who you are could not be found out")
+	case err != nil && errors.Is(r.Context().Err(), context.Canceled): // they have hung up, and nothing is wrong here
+		return nil, busy("who you are could not be found out")
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
 		if left, ok := s.unknown.Next(); ok {

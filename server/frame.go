@@ -341,10 +341,11 @@ type seenWriter struct {
 }
 
 func (w *seenWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	if w.status != 0 {
+		return // the answer has begun; of who hangs up then the framework says 499, and net/http would complain
 	}
+	w.status = status
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	w.ResponseWriter.WriteHeader(status)
 }
 

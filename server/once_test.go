@@ -1,10 +1,14 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server"
 )
 
@@ -94,6 +98,46 @@ func TestOnce_CancelsAndDecisions(t *testing.T) {
 	}
 	if late := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", decision); late.body != first.body {
 		t.Errorf("after the end: %+v", late)
+	}
+}
+
+// moody is a provider that gives up until it is told not to.
+type moody struct {
+	provider.Provider
+	well *atomic.Bool
+}
+
+func (m moody) Execute(ctx context.Context, x provider.Execution) (provider.Result, error) {
+	if !m.well.Load() {
+		return provider.Result{}, provider.ErrGiveUp
+	}
+	return m.Provider.Execute(ctx, x)
+}
+
+func TestOnce_ParkedRunsThatGoOn(t *testing.T) {
+	var well atomic.Bool
+	s := openWith(t, nil, func(c *executor.Config) { c.Providers[0] = moody{c.Providers[0], &well} })
+	retry := func(key string) answer { return s.call("admin@acme", "POST", "/api/v1/runs/"+key+"/retry", "") }
+	status := func(key string) any { return s.call("admin@acme", "GET", "/api/v1/runs/"+key, "").field("status") }
+	for _, key := range []string{"demo-1", "demo-2"} {
+		s.chat("agent@acme", strings.Replace(startDemo, "demo-1", key, 1), "Prefer", "respond-async")
+		s.until("it is parked", func() bool { return status(key) == "parked" })
+	}
+	s.call("agent@acme", "POST", "/api/v1/runs/demo-2/cancel", "")
+	if got := retry("demo-2"); got.field("code") != "not_active" {
+		t.Errorf("a run that was ended while it was parked: %+v", got)
+	}
+	well.Store(true)
+	s.e.Start()
+	for range 3 { // whoever did not hear the first answer says it again
+		if got := retry("demo-1"); got.status != 204 {
+			t.Errorf("%+v", got)
+		}
+		s.until("it goes on", func() bool { return status("demo-1") == "waiting" })
+	}
+	s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-3", 1))
+	if got := retry("demo-3"); got.field("code") != "not_active" {
+		t.Errorf("a run that never was parked: %+v", got)
 	}
 }
 

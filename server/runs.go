@@ -52,9 +52,7 @@ func (s *Server) registerRuns() {
 	huma.Register(s.api, cancel, s.cancelRun)
 	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
 	retry.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, retry, func(ctx context.Context, in *keyInput) (*struct{}, error) {
-		return nil, orProblem(s.config.Executor.Retry(ctx, who(ctx).Account, in.StateKey, who(ctx).from()))
-	})
+	huma.Register(s.api, retry, s.retryRun)
 	s.registerEvents()
 }
 
@@ -75,6 +73,41 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 		}
 	}
 	return nil, orProblem(err)
+}
+
+// retryRun lets a parked run go on. To do so once more changes nothing, and is no error: whoever did not hear the answer says it again.
+func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
+	account := who(ctx).Account
+	err := s.config.Executor.Retry(ctx, account, in.StateKey, who(ctx).from())
+	if errors.Is(err, executor.ErrNotParked) {
+		if wentOn, lookErr := s.wentOn(ctx, account, in.StateKey); lookErr == nil && wentOn {
+			return nil, nil
+		}
+	}
+	return nil, orProblem(err)
+}
+
+// wentOn reports whether a run was parked, and somebody has let it go on since.
+func (s *Server) wentOn(ctx context.Context, account, stateKey string) (bool, error) {
+	view, err := s.config.Executor.Look(ctx, account, stateKey)
+	switch {
+	case err != nil:
+		return false, err
+	case view.Status == store.Parked, view.Status == store.Cancelled, view.Status == store.Superseded:
+		return false, nil // or it was ended while it was parked
+	}
+	for after := int64(0); ; {
+		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
+		if err != nil || len(events) == 0 {
+			return false, err
+		}
+		for _, event := range events {
+			if event.Kind == store.EventParked {
+				return true, nil
+			}
+			after = event.Number
+		}
+	}
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {

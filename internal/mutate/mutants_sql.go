@@ -57,7 +57,7 @@ var sqliteMutants = []mutant{
 		swap(`err != nil || !come {`, `err != nil || true || come {`),
 		"./store/sqlite", "TestStore/Runs/Rest_Ready"},
 	{"I9", "SQLite: what is acknowledged is in a log that somebody has deleted", "store/sqlite/file.go",
-		swap(`path, beside + "-wal", beside + "-shm"}`, `path}`),
+		swap(`path, beside + "-wal", beside + "-shm"}`, `path, beside}`),
 		"./store/sqlite", "TestFile_ALogThatIsDeleted"},
 	{"I9", "what is acknowledged is not on disk", "store/sqlite/file.go",
 		swap(`{"FULL"}`, `{"NORMAL"}`),

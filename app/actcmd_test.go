@@ -181,6 +181,17 @@ func TestShow_TellsTheRisk(t *testing.T) {
 	}
 }
 
+// Whose word does not count is not told that it does.
+func TestShow_WhoCanDoWhat(t *testing.T) {
+	for mayNot, want := range map[string]string{"": "you can\tapprove, answer\n", "own_request": "others can\tapprove, answer\n"} {
+		var b bytes.Buffer
+		printLife(&b, &api.Life{State: "open", Summary: "open", Verbs: []string{"approve", "respond"}, MayNot: mayNot})
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in %q", want, b.String())
+		}
+	}
+}
+
 func TestShow_OfARequestWithoutALife(t *testing.T) {
 	var b bytes.Buffer
 	printLife(&b, nil)

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/app/sample"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/lockfile"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
 )
@@ -25,9 +26,6 @@ type demoCommand struct {
 	Data string `help:"Where to keep everything; .fermata by default." default:".fermata" placeholder:"DIR"`
 	Addr string `help:"Where to listen; 127.0.0.1:8080 by default, 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
-
-// errLocked says that another process has a lock.
-var errLocked = errors.New("locked")
 
 // demoAccount is whose runs the demo shows, and demoPerson who looks at them.
 const (
@@ -41,8 +39,8 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	// A demo ends the key of the one before it, so there can be only one at a time.
-	release, err := lockFile(filepath.Join(c.Data, "demo.lock"))
-	if errors.Is(err, errLocked) {
+	release, err := lockfile.Try(filepath.Join(c.Data, "demo.lock"))
+	if errors.Is(err, lockfile.ErrLocked) {
 		return fmt.Errorf("a demo runs on the folder %s already: use that one, or name another folder with --data", c.Data)
 	}
 	if err != nil {

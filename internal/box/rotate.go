@@ -3,6 +3,8 @@ package box
 import (
 	"errors"
 	"path/filepath"
+
+	"github.com/fermata-go/fermata/internal/lockfile"
 )
 
 // What keeps two from changing the keys of a file at once. Each would take the other's new key for an old one, or not see it at all, and forget it: and
@@ -26,9 +28,12 @@ type Rotation struct {
 // Rotate puts a new key in front of those of a file. If there is more than one already, a change of keys was under way, and goes on. Nobody else on this host
 // can begin one before Close, or the end of the process.
 func Rotate(path string) (_ *Rotation, err error) {
-	unlock, err := lockDir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
+	unlock, err := lockfile.TryDir(filepath.Dir(path))
+	if errors.Is(err, lockfile.ErrLocked) {
+		return nil, ErrRotating
+	}
+	if err != nil { // there is no folder, as readFile will say, or it cannot be locked here
+		unlock = func() {}
 	}
 	defer func() {
 		if err != nil {

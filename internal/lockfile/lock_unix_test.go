@@ -1,0 +1,44 @@
+//go:build unix
+
+package lockfile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/lockfile"
+)
+
+// One has it at a time, and then the next one; a folder and a file in it are two things.
+func TestTry_OneAtATime(t *testing.T) {
+	dir := t.TempDir()
+	for name, try := range map[string]func() (func(), error){
+		"a file":   func() (func(), error) { return lockfile.Try(filepath.Join(dir, "lock")) },
+		"a folder": func() (func(), error) { return lockfile.TryDir(dir) },
+	} {
+		release, err := try()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := try(); !errors.Is(err, lockfile.ErrLocked) {
+			t.Errorf("%s that somebody has: %v", name, err)
+		}
+		release()
+		again, err := try()
+		if err != nil {
+			t.Fatalf("%s that nobody has any more: %v", name, err)
+		}
+		defer again()
+	}
+	for name, err := range map[string]error{
+		"a file in no folder": second(lockfile.Try(filepath.Join(dir, "none", "lock"))), "no folder": second(lockfile.TryDir(filepath.Join(dir, "none"))),
+	} {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second(_ func(), err error) error { return err }

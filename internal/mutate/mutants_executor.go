@@ -239,7 +239,7 @@ var executorMutants = []mutant{
 		swap(`if w.first == nil {`, `if false {`),
 		"./executor", "TestI2_AStoreThatFails"},
 	{"I2", "a store that fails for the rules fails the run", "executor/rules.go",
-		swap(`return &provider.RetryError{After: time.Second, Err: err}`, "_ = provider.RetryError{After: time.Second}\n\treturn err"),
+		swap(`return &provider.RetryError{After: afterAttempts(attempts), Err: err}`, "_ = provider.RetryError{After: afterAttempts(attempts)}\n\treturn err"),
 		"./executor", "TestI2_AStoreThatFails"},
 	{"I4", "the ledger never learns of an end that it could not be told", "effect.go",
 		swap(`entry.Untold = err != nil`, ``),

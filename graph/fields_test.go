@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,4 +188,25 @@ func compiles[S any]() error {
 	g.Edge("n", graph.End)
 	_, err := g.Compile()
 	return err
+}
+
+// What is in a map has no address, so that encoding/json does not call methods of a pointer for it, when it writes: a run was saved that nobody could read.
+func TestCompile_AMapOfWhatAPointerWritesIsAMistake(t *testing.T) {
+	type money struct{ Sum big.Int }
+	for name, c := range map[string]struct {
+		compile func() error
+		ok      bool
+	}{
+		"itself":              {compiles[struct{ Sums map[string]big.Int }], false},
+		"inside of a struct":  {compiles[struct{ Sums map[string]money }], false},
+		"inside of an array":  {compiles[map[string][2]big.Int], false},
+		"a map of pointers":   {compiles[struct{ Sums map[string]*big.Int }], true},
+		"a list in a map":     {compiles[struct{ Sums map[string][]money }], true},
+		"without a map":       {compiles[struct{ Sum money }], true},
+		"a method of a value": {compiles[struct{ At map[string]time.Time }], true},
+	} {
+		if err := c.compile(); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "use a map of pointers") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

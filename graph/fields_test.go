@@ -149,6 +149,11 @@ func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 		Other `json:"other"`
 	}
 	type inner struct{ Doc *ambiguous }
+	type twice struct {
+		Sum   int
+		Total int `json:"Sum"`
+	}
+	type innerTwice struct{ Doc []twice }
 	for name, c := range map[string]struct {
 		compile func() error
 		lost    []string
@@ -156,6 +161,8 @@ func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 		"one above":        {compiles[shadowed], []string{"Base.Kind"}},
 		"two side by side": {compiles[ambiguous], []string{"Base.ID", "Other.ID"}},
 		"inside a field":   {compiles[inner], []string{"Base.ID", "Other.ID"}},
+		"of one name":      {compiles[twice], []string{"Sum"}},
+		"two in a field":   {compiles[innerTwice], []string{"Sum"}},
 		"none":             {compiles[decided], nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -227,7 +227,7 @@ var executorMutants = []mutant{
 		swap("(refusal.result IS NULL OR NOT $15::boolean)", "(refusal.result IS NULL OR $15::boolean IS NOT NULL)"),
 		"./store/postgres", "TestStore/I12_EveryChange"},
 	{"I12", "a request that cannot expire is over all the same", "executor/lapse.go",
-		swap("return store.Beside{Papers: []store.PaperChange{change}}, false", "return store.Beside{}, false"),
+		swap("return store.Beside{Papers: []store.PaperChange{change}}, false", "return store.Beside{}, change.Base < 0"),
 		"./executor", "TestI12_WhatCannotBeRead|TestI12_AnOutage"},
 	{"I12", "a word that is said again and settles has no line", "executor/record.go",
 		swap("if slices.ContainsFunc(change.Facts, func(e desk.Event) bool { return e.What == desk.WasVoted }) {", "if _ = slices.Contains[[]int]; true {"),

@@ -247,7 +247,7 @@ func TestI10_NoStormAfterAnOutage(t *testing.T) {
 	eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return told[desk.Page] > 0 && told[desk.Rerender] > 0
+		return told[desk.Notify] > 0 && told[desk.Page] > 0 && told[desk.Rerender] > 0 // which come in any order
 	})
 	mu.Lock()
 	defer mu.Unlock()

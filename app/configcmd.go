@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/fermata-go/fermata/app/config"
@@ -65,7 +68,7 @@ func (p *program) trial(ctx context.Context, c *config.Config) error {
 	_, _, noDesk := openDesk(ctx, c.Desk)
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
-	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), tryFolder(c.Audit.Sign.Dir)} {
+	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
 		if err != nil {
 			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
 		}
@@ -76,9 +79,10 @@ func (p *program) trial(ctx context.Context, c *config.Config) error {
 	return &config.InvalidError{Mistakes: wrong}
 }
 
-// tryKey opens the key file, if it has to be there already.
+// tryKey opens the key file, if it is there, or has to be there already.
 func (k keeping) tryKey() error {
-	if _, err := k.keyFile(); err != nil || k.isNew() {
+	path, err := k.keyFile()
+	if err != nil || k.isNew() && isMissing(path) {
 		return err
 	}
 	if _, _, err := k.openBox(false); err != nil {
@@ -107,6 +111,27 @@ func tryRedis(c config.Store) error {
 		return fmt.Errorf("store.redisURL: %w", err)
 	}
 	return client.Close()
+}
+
+// trySigning opens the file with the signing key, or looks for the folder that it would be made in.
+func trySigning(path string) (err error) {
+	if path == "" {
+		return nil
+	}
+	if folder := filepath.Dir(path); !isMissing(path) {
+		_, err = audit.OpenKey(path)
+	} else if isMissing(folder) {
+		err = fmt.Errorf("%w %s: make it first", errNoFolder, folder)
+	}
+	if err != nil {
+		return fmt.Errorf("audit.sign.key: %w", err)
+	}
+	return nil
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // tryFolder looks for the folder of checkpoints.

@@ -171,7 +171,7 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 // makeKey makes a key file, if it is not there.
 func makeKey(path string) error {
 	folder := filepath.Dir(path)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+	if isMissing(folder) {
 		return fmt.Errorf("%w %s: make it first", errNoFolder, folder)
 	}
 	return box.MakeFile(path)
@@ -183,8 +183,7 @@ func (k keeping) isNew() bool {
 	if !ok {
 		return false
 	}
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
+	return isMissing(path)
 }
 
 // missing says that there is no store, and what to do about it.

@@ -172,6 +172,8 @@ func (r *reconciler) compareOutcome(f Finding, k *known) {
 		r.say(f, Info, ApprovedNotRun, "%s was approved at %s, and the run was over before it did anything.", f.Interrupt, k.settled.Time)
 	case action:
 		r.say(f, Page, ApprovedNotRun, "%s was approved at %s, and nothing was done since.", f.Interrupt, k.settled.Time)
+	case !taken && !over && k.run != nil && k.run.OnItsWay:
+		r.say(f, Warn, DecisionLost, "%s was decided at %s (%s), and its receiver has not taken it; it is sent again.", f.Interrupt, k.settled.Time, recorded)
 	case !taken && !over:
 		r.say(f, Page, DecisionLost, "%s was decided at %s (%s), and the run has not taken it.", f.Interrupt, k.settled.Time, recorded)
 	}

@@ -47,6 +47,8 @@ type InterruptLine struct {
 	Applied, Over bool
 	// Elsewhere says that what is approved is done by somebody who keeps no ledger here, so that none of it is missed.
 	Elsewhere bool
+	// OnItsWay says that the answer is sent again and again to somebody elsewhere who does not take it.
+	OnItsWay bool
 	// Again says that the run has asked about the same once more, because what it acts on had changed: the yes to that is the one that counts.
 	Again bool
 }

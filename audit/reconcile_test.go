@@ -178,6 +178,12 @@ func TestReconcile_Findings(t *testing.T) {
 			h.drop("effect.ended")
 		},
 			[]want{{audit.Page, audit.DecisionLost, "the run has not taken it"}}},
+		"answered, and the receiver of an agent elsewhere does not take it yet": {func(h *history) {
+			h.effects, h.interrupts = nil, []audit.InterruptLine{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, Elsewhere: true, OnItsWay: true}}
+			h.drop("effect.begun")
+			h.drop("effect.ended")
+		},
+			[]want{{audit.Warn, audit.DecisionLost, "it is sent again"}}},
 		"approved, and the run was cancelled": {func(h *history) {
 			h.effects = nil
 			h.interrupts[0].Applied = false

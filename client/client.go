@@ -254,8 +254,8 @@ func (c *Client) once(ctx context.Context, r request, answer any) (again time.Du
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return 0, err
+	if err != nil { // as net/http says it of a connection that broke before
+		return 0, &url.Error{Op: "read the answer of", URL: response.Request.URL.Redacted(), Err: err}
 	}
 	switch {
 	case response.StatusCode >= http.StatusMultipleChoices:

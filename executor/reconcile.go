@@ -218,6 +218,8 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 	}
 	p := r.providers[history.Run.Provider]
 	elsewhere := p != nil && !p.Capabilities().Effects
+	// It was tried at least once: what is ready and was never begun nobody executes, and that is worth a page.
+	onItsWay := elsewhere && (history.Run.Status == store.Running || history.Run.Status == store.Ready && history.Run.Attempts > 0)
 	again := askedAgain(history.Interrupts)
 	for _, i := range history.Interrupts {
 		if i.Source == store.Policy {
@@ -225,7 +227,7 @@ func (r *reconciling) linesOf(ctx context.Context, run string) (lines runLines, 
 		}
 		over := i.State == store.Withdrawn || !history.Run.Status.Alive()
 		lines.interrupts = append(lines.interrupts, audit.InterruptLine{
-			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over, Elsewhere: elsewhere, Again: again[i.ID],
+			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Over: over, Elsewhere: elsewhere, OnItsWay: onItsWay, Again: again[i.ID],
 		})
 	}
 	return lines, nil

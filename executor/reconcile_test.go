@@ -3,6 +3,9 @@ package executor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -272,6 +275,37 @@ func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
 	completed(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "x", ResumeID: "1", Actor: "ann", Targets: yes}))
 	ahead.Store(int64(time.Hour))
 	agree(t, e)
+}
+
+// What an agent elsewhere is to be told is sent again and again, for days. A quarter of an hour after the first time it was a decision that is lost, and the rules of the page woke
+// somebody because the receiver of somebody else was down.
+func TestReconcile_WhatAReceiverDoesNotTakeYetIsNotLost(t *testing.T) {
+	var ahead atomic.Int64
+	s := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(receiver.Close)
+	secret := func(context.Context, string) ([]string, error) { return []string{external.NewSecret()}, nil }
+	p, err := external.New(external.Config{Secrets: secret, Allow: []string{"127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executorOf(t, s, p, nil)
+	asked := waits(t, began(t, e, "x", "external:request", `{"kind":"refund","data":{"cents":5},"callback":{"url":"`+receiver.URL+`"}}`))
+	answer := word("ann", "x", "1", asked.Interrupts[0].ID, `true`)
+	answer.Wait = -1
+	_, err = e.Run(t.Context(), answer)
+	if _, pending := errors.AsType[*executor.PendingError](err); !pending {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		view, err := e.Look(t.Context(), "acme", "x")
+		return err == nil && view.Status == store.Ready && view.Attempts > 0
+	})
+	ahead.Store(int64(time.Hour))
+	found, err := e.Reconcile(t.Context(), "acme")
+	if err != nil || len(found) != 1 || found[0].Code != audit.DecisionLost || found[0].Severity != audit.Warn {
+		t.Errorf("%+v, %v", found, err)
+	}
 }
 
 // A yes whose edited arguments only Go refuses is asked for again, under another id: "int_1~2". The ledger has the effect under that id, and so has the log.

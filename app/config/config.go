@@ -61,7 +61,7 @@ type Store struct {
 	Timeout     time.Duration `key:"timeout" min:"1ms" help:"PostgreSQL: how long the database may work on one call."`
 	LockTimeout time.Duration `key:"lockTimeout" min:"1ms" help:"PostgreSQL: how long a call waits for the lock of another one."`
 
-	RedisURL     Secret `key:"redisURL" help:"redis://…: keeps checkpoints at hand, in front of the database. It need not be there; nothing depends on it but speed."`
+	RedisURL     Secret `key:"redisURL" help:"redis://…: keeps checkpoints at hand, in front of PostgreSQL. It need not be there; nothing depends on it but speed."`
 	RedisURLFile string `key:"redisURLFile" help:"A file with the URL in the place of redisURL."`
 }
 

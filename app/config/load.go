@@ -198,6 +198,9 @@ func (c *Config) check(wrong *mistakes) {
 	if err := CheckStore(c.Store.URL); err != nil {
 		bad("store.url", "%v", err)
 	}
+	if strings.HasPrefix(c.Store.URL.Reveal(), SQLiteScheme) && c.Store.RedisURL != "" {
+		bad("store.redisURL", "Redis stands in front of PostgreSQL: a store in a file has no use for it")
+	}
 	c.checkOIDC(bad)
 	if c.Audit.Sign.Dir != "" && c.Audit.Sign.Key == "" {
 		bad("audit.sign.dir", "key is missing: nothing is signed without it")

@@ -124,7 +124,7 @@ func (c *confirmScreen) warnings() (texts []string) {
 		texts = append(texts, "The server did not answer. Nobody knows whether the decision was recorded. Sent again, it counts once.")
 	}
 	if !c.d.isSeen() {
-		texts = append(texts, "You have not seen all of the request: there is more further down.")
+		texts = append(texts, "You have not seen all of the request: some of it was not on the screen yet.")
 	}
 	if c.d.folded() > 0 {
 		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", count(c.d.folded(), "value")))

@@ -260,6 +260,17 @@ func TestApprove_ThatNeedsMoreAsksForIt(t *testing.T) {
 	b.sentOne(r.ID, `{"verb":"approve","ticket":123456789012345678901}`)
 }
 
+// Whoever chose another word in the form of a yes was asked "Approve?", and pressed "yes, approve"; a no was sent.
+func TestI6_TheFormOfAYesSendsNothingElse(t *testing.T) {
+	r := review()
+	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
+	b := newBench(t, 80, 24, r)
+	b.keys("enter", "a", "right", "tab", "7", "enter")
+	b.sees("(•) reject", `verb is "reject" here, and not "approve": go back and choose what you mean`)
+	b.keys("shift+tab", "left", "ctrl+s", "y")
+	b.sentOne(r.ID, `{"verb":"approve","ticket":7}`)
+}
+
 func TestRefusal_IsExplainedAndTheListIsAskedAgain(t *testing.T) {
 	decided := &api.Problem{Status: 409, Code: "already_decided", Decided: &api.Decided{By: "bob", At: start.Add(-time.Second), Verdict: "reject"}}
 	for name, test := range map[string]struct {

@@ -78,7 +78,7 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 // isSeen reports whether every line of what is asked was on the screen.
-func (d *detailScreen) isSeen() bool { return d.asked != nil && d.scroll.seen >= len(d.asked.lines) }
+func (d *detailScreen) isSeen() bool { return d.asked != nil && d.scroll.hasShown(len(d.asked.lines)) }
 
 // folded is how many values are not shown whole.
 func (d *detailScreen) folded() int {
@@ -174,7 +174,7 @@ func (d *detailScreen) describe(m *model, width int) *sheet {
 	if d.asked == nil || d.asked.width != width || d.asked.unfold != d.unfold {
 		d.asked = &sheet{width: width, unfold: d.unfold}
 		d.question(d.asked)
-		d.scroll.seen = 0
+		d.scroll.seen = nil
 	}
 	s := &sheet{width: width, lines: slices.Clip(d.asked.lines)}
 	s.blank()

@@ -114,8 +114,19 @@ func TestDetail_WhoeverHasNotScrolledIsTold(t *testing.T) {
 	r.Data, _ = json.Marshal(map[string]string{"a": strings.Join(lines, "\n"), "b": strings.Join(lines, "\n")})
 	b := newBench(t, 80, 24, r)
 	b.keys("enter", "a")
-	b.sees("You have not seen all of the request: there is more further down.")
+	b.sees("You have not seen all of the request: some of it was not on the screen yet.")
 	b.keys("esc", "G", "a")
+	b.seesNot("You have not seen")
+}
+
+// Whoever leapt to the end was told that there was nothing which they had not seen.
+func TestDetail_WhatWasLeaptOverIsNotSeen(t *testing.T) {
+	r := review()
+	r.Data, _ = json.Marshal(map[string]string{"a": strings.Repeat("line\n", 14), "b": strings.Repeat("line\n", 14), "c": strings.Repeat("line\n", 14), "d": strings.Repeat("line\n", 14)})
+	b := newBench(t, 80, 24, r)
+	b.keys("enter", "G", "a")
+	b.sees("You have not seen all of the request")
+	b.keys("esc", "b", "b", "a") // from the end upwards
 	b.seesNot("You have not seen")
 }
 

@@ -177,6 +177,9 @@ func (f *formScreen) review(m *model) {
 		}
 	}
 	said, err := f.say(value)
+	if err == nil {
+		err = f.o.isSaidBy(said)
+	}
 	if err == nil && f.o.act == "" {
 		err = shapeOf(f.d.r.AnswerSchema).check(said)
 	}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func hintLines(hints []hint, width int) []string {
 // scroller is which part of a long text is shown.
 type scroller struct {
 	top  int
-	seen int // how many lines were on the screen so far, counted from the first
+	seen []bool // which lines were on the screen so far: whoever leaps to the end has not seen what lies between
 	all  int
 	page int
 }
@@ -146,8 +147,18 @@ func (s *scroller) show(lines []string, height int) []string {
 	s.all, s.page = len(lines), max(height, 1)
 	s.top = min(max(s.top, 0), max(s.all-s.page, 0))
 	end := min(s.top+s.page, s.all)
-	s.seen = max(s.seen, end)
+	if missing := s.all - len(s.seen); missing > 0 {
+		s.seen = append(s.seen, make([]bool, missing)...)
+	}
+	for i := s.top; i < end; i++ {
+		s.seen[i] = true
+	}
 	return lines[s.top:end]
+}
+
+// hasShown reports whether each of the first n lines was on the screen.
+func (s *scroller) hasShown(n int) bool {
+	return len(s.seen) >= n && !slices.Contains(s.seen[:n], false)
 }
 
 // key moves by a key; false if it means something else.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -66,6 +67,19 @@ func (o offer) says() json.RawMessage {
 		return goesOn
 	}
 	return writeObject(o.base)
+}
+
+// isSaidBy returns an error if an answer says another word than the verb: in a form the word can be changed, and the screen would ask about one thing and send another.
+func (o offer) isSaidBy(answer json.RawMessage) error {
+	if len(o.base) == 0 {
+		return nil
+	}
+	word := o.base[0] // what comes behind it, as the time, may differ
+	members, _ := rawMembers(answer)
+	if said := get(members, word.name); string(said) != string(word.value) {
+		return fmt.Errorf("%s is %s here, and not %s: go back and choose what you mean", word.name, first(string(said), "missing"), word.value)
+	}
+	return nil
 }
 
 // offersOf finds the verbs in the schema of the answer: that is what the server will check. What it has no room for is not offered.

@@ -230,7 +230,7 @@ func look[T any](ctx context.Context, action Action[T], args T) (json.RawMessage
 	if err != nil {
 		return nil, fmt.Errorf("fermata: the target of %s: %w", action.Name, err)
 	}
-	raw, err := json.Marshal(found)
+	raw, err := json.Marshal(savable.Addressed(found))
 	if err == nil {
 		raw, err = strictjson.Canonical(raw)
 	}

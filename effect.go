@@ -315,7 +315,7 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		entry.State, entry.Error = effectFailed, err.Error()
 		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
 	}
-	if entry.Receipt, err = json.Marshal(result); err != nil {
+	if entry.Receipt, err = json.Marshal(&result); err != nil {
 		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone

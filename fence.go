@@ -18,7 +18,7 @@ func Look[R any](look func(ctx context.Context, key string) (receipt R, found bo
 			if err != nil || !found {
 				return nil, false, err
 			}
-			data, err := json.Marshal(receipt)
+			data, err := json.Marshal(&receipt)
 			return data, true, err
 		}
 	}

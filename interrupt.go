@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/visit"
 )
 
@@ -43,7 +44,7 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 	data := i.Data
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(i.Info); err != nil {
+		if data, err = json.Marshal(savable.Addressed(i.Info)); err != nil {
 			return v, err
 		}
 	}
@@ -186,7 +187,7 @@ func encode(what string, v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(savable.Addressed(v))
 	if err != nil {
 		return nil, &EncodeError{What: what, Err: err}
 	}

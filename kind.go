@@ -205,7 +205,7 @@ func (k *Kind[Q, A]) checkAgain(record *visit.Record, question json.RawMessage, 
 
 // answered reports whether the question was answered at a place, without asking it.
 func (k *Kind[Q, A]) answered(at *visit.Scope, question Q) bool {
-	data, err := json.Marshal(question)
+	data, err := savable.Marshal(question)
 	return err == nil && at.Answered(k.key(data))
 }
 

@@ -261,20 +261,21 @@ func (e *Executor) ticks(guard *clockGuard) error {
 			continue // it was changed meanwhile, or is over: sweep lets it expire
 		}
 		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
-		if e.later(paper, now.Add(pause)) { // or it would be the first that is due again, for ever
+		switch put := e.later(paper, now.Add(pause)); { // or it would be the first that is due again, for ever
+		case put == nil:
 			err = errors.Join(err, failure)
-		} else {
+		case !errors.Is(put, store.ErrStale): // else it was changed meanwhile, or erased
 			stuck.add(failure)
 		}
 	}
 	return errors.Join(err, stuck.err())
 }
 
-// later moves the time at which a paper is due that cannot be worked on now, and reports whether it could.
-func (e *Executor) later(paper store.Paper, next time.Time) bool {
-	change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: next}
-	err := e.amend(e.life, paper.Account, change)
-	return err == nil || errors.Is(err, store.ErrStale)
+// later moves the time at which a paper is due that cannot be worked on now.
+func (e *Executor) later(paper store.Paper, next time.Time) error {
+	change := e.again(paper)
+	change.Next = next
+	return e.amend(e.life, paper.Account, change)
 }
 
 // How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.

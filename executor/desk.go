@@ -284,14 +284,17 @@ func notAfter(route desk.Route, timeout time.Duration) desk.Route {
 		return route
 	}
 	route = route.Within(timeout)
-	route.Cap = min(route.Cap, desk.Duration(timeout))
+	if route.Clock != desk.BusinessClock { // there the timeout is one of business hours, and a cap never is
+		route.Cap = min(route.Cap, desk.Duration(timeout))
+	}
 	return route
 }
 
-// withinItsOwn has a route on the business clock end when the time is over that the question asked for itself: whoever asked does not wait for Monday. The
-// time that an installation gives to every question is that of the route's clock.
+// withinItsOwn has a route end when the time is over that the question asked for itself, also on the business clock or if nobody could be told: whoever asked
+// does not wait for Monday, nor for a channel. The time that an installation gives to every question is that of the route's clock.
 func withinItsOwn(route desk.Route, own time.Duration) desk.Route {
-	if limit := desk.Duration(own); own > 0 && route.Clock == desk.BusinessClock && (route.Cap == 0 || route.Cap > limit) {
+	later := route.Clock == desk.BusinessClock || route.DeadlineFrom == desk.FromDelivered
+	if limit := desk.Duration(own); own > 0 && later && (route.Cap == 0 || route.Cap > limit) {
 		route.Cap = limit
 	}
 	return route

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
@@ -150,6 +152,45 @@ func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
 	})
 }
 
+// granting is a store in which the account is erased at the very moment when somebody has a yes of it remembered.
+type granting struct {
+	store.Store
+	once  sync.Once
+	erase func()
+}
+
+func (g *granting) Amend(ctx context.Context, account string, beside store.Beside) error {
+	if slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "grant" && p.Base == 0 }) {
+		g.once.Do(g.erase)
+	}
+	return g.Store.Amend(ctx, account, beside)
+}
+
+// A grant that was made while its account was erased stayed, with the arguments of the action: it belongs to no run with which it could have been deleted, and
+// would have allowed the same action without asking when the account was used again.
+func TestErase_NoGrantIsMadeOfWhatIsErased(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		var paid atomic.Int64
+		late := &granting{Store: s}
+		e := bank(t, late, payer(t, &paid, "pay"), strings.Replace(budgeted, "deadline: 1h}", "deadline: 1h, remember_max: 1h}", 1))
+		late.erase = func() {
+			if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		start := executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":100}`), Actor: "req"}
+		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
+		completed(t, mustRun(t, e, word("ann", "p-1", "r-1", id, yes)))
+		if g, err := e.Remember(t.Context(), "acme", id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("remembered is %+v, %v", g, err)
+		}
+		if left := papersOf(t, s, "acme", "grant"); len(left) != 0 {
+			t.Errorf("left is %+v", left)
+		}
+		waits(t, mustRun(t, e, start))
+	})
+}
+
 func (h *hesitant) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	h.once.Do(h.erase)
 	return h.Store.Load(ctx, key)
@@ -227,4 +268,41 @@ func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
 	if n, err := e.Erase(t.Context(), "acme"); err != nil || n != 1 {
 		t.Errorf("%d erased, %v", n, err)
 	}
+}
+
+// tardy is a store in which an account is erased when it is known which of its requests are due, and before anything is done about them.
+type tardy struct {
+	store.Store
+	erase func()
+}
+
+func (s *tardy) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+	due, err := s.Store.Due(ctx, kind, limit)
+	if kind == store.RequestPaper && len(due) > 0 {
+		s.erase()
+	}
+	return due, err
+}
+
+// Whoever erased an account found errors of its requests in the log, and in the metric that operators look at.
+func TestErase_WhatWasDueOfItIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		s, d := &tardy{Store: memory.NewRuns(nil)}, new(dropper)
+		e := d.executor(t, s, func(c *executor.Config) { c.Poll, c.Log = time.Minute, slog.New(slog.NewTextHandler(&log, nil)) })
+		waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
+		erased := 0
+		s.erase = func() {
+			n, err := e.Erase(t.Context(), "acme")
+			if erased += n; err != nil {
+				t.Error(err)
+			}
+		}
+		e.Start()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if erased != 1 || log.String() != "" {
+			t.Errorf("%d erased, and the log says\n%s", erased, log.String())
+		}
+	})
 }

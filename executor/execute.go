@@ -308,7 +308,7 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 			e.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)
 		}
 	}
-	release := store.Release{Delay: min(time.Second<<min(work.Run.Attempts, 10), 5*time.Minute)}
+	release := store.Release{Delay: afterAttempts(work.Run.Attempts)}
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrGiveUp):
@@ -319,4 +319,9 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 		release.Delay = later.After
 	}
 	e.release(ctx, work.Lease, release)
+}
+
+// afterAttempts is how long a run rests that was tried so often before.
+func afterAttempts(attempts int) time.Duration {
+	return min(time.Second<<min(attempts, 10), 5*time.Minute)
 }

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -45,3 +47,38 @@ func TestLog_AFullStoreIsNotToldOncePerRequest(t *testing.T) {
 		}
 	})
 }
+
+// What the rules allow is charged, and that could not be written. It was tried again each second, so that a database that was full for half a minute left runs
+// parked, each of which somebody had to let go on.
+func TestRules_AStoreThatIsFullForAWhileParksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paid atomic.Int64
+		s := &full{Store: memory.NewRuns(nil)}
+		e := executorOf(t, s, payer(t, &paid, "pay"), func(c *executor.Config) {
+			c.Poll, c.Log, c.Desk.Rules = time.Second, slog.New(slog.DiscardHandler), loadRules(t, allowing)
+		})
+		e.Start()
+		s.on.Store(true)
+		start := executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: []byte(`{"cents":600}`), Actor: "req", Wait: -1}
+		if _, err := e.Run(t.Context(), start); !errors.Is(err, executor.ErrPending) {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Minute)
+		s.on.Store(false)
+		time.Sleep(15 * time.Minute)
+		synctest.Wait()
+		if run, err := s.Get(t.Context(), "acme", "p-1"); err != nil || run.Status != store.Completed || paid.Load() != 600 {
+			t.Errorf("it is %s after %d attempts, paid %d, %v", run.Status, run.Attempts, paid.Load(), err)
+		}
+	})
+}
+
+// allowing rules let everything be done, and count it.
+const allowing = `
+default: allow
+rules:
+- id: much
+  when: req.tool == "pay"
+  limit: {amount: args.cents, max: 100000, window: 24h}
+  then: deny
+`

@@ -64,7 +64,11 @@ func (e *Executor) Remember(ctx context.Context, account, request string, r Reme
 }
 
 func (e *Executor) remember(ctx context.Context, account, request string, r Remember) (Grant, error) {
-	question, err := e.Question(ctx, account, request)
+	asked, err := e.store.Question(ctx, account, request)
+	if err != nil {
+		return Grant{}, err
+	}
+	question, err := e.openQuestion(asked)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -102,6 +106,7 @@ func (e *Executor) remember(ctx context.Context, account, request string, r Reme
 	if err := e.keepGrant(c, &g); err != nil {
 		return Grant{}, err
 	}
+	c.Papers = append(c.Papers, e.again(*asked.Request)) // or the account may be erased by now, and nobody would ever delete the grant
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
@@ -132,11 +133,7 @@ func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, er
 
 func (e *Executor) erase(ctx context.Context, run store.Run) error {
 	if run.Status.Alive() {
-		err := e.end(ctx, run, desk.From{}, store.Cancelled)
-		if errors.Is(err, ErrUnreadable) {
-			err = whileStale(ctx, func() error { return e.endUnread(ctx, run) })
-		}
-		if err != nil && !isNotFound(err) {
+		if err := whileStale(ctx, func() error { return e.endSilently(ctx, run) }); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -148,6 +145,20 @@ func (e *Executor) erase(ctx context.Context, run store.Run) error {
 		return err
 	}
 	return e.forget(ctx, history.Run, byErasure)
+}
+
+// endSilently ends a run, and files no message to whoever asked: it would be deleted a moment later, and some would have heard of it by then.
+func (e *Executor) endSilently(ctx context.Context, run store.Run) error {
+	waits, beside, err := e.ending(ctx, run, desk.From{}, store.Cancelled)
+	if errors.Is(err, ErrUnreadable) {
+		return e.endUnread(ctx, run)
+	}
+	if err != nil {
+		return err
+	}
+	beside.Papers = slices.DeleteFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == backPaper })
+	_, err = e.store.Cancel(ctx, run.Account, run.ID, store.Cancelled, waits, beside)
+	return err
 }
 
 // endUnread ends a run with a request that cannot be opened. The store withdraws the question by itself, and the request stays as it is.

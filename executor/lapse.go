@@ -41,9 +41,9 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 	}
 	if err != nil {
 		e.config.Log.Error("a request cannot expire, and is put off", "account", i.Account, "request", i.ID, "for", pause, "err", err)
-		return store.Beside{Papers: []store.PaperChange{{
-			Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: paper.Next, Deadline: now.Add(pause),
-		}}}, false
+		change := e.again(*paper)
+		change.Deadline = now.Add(pause)
+		return store.Beside{Papers: []store.PaperChange{change}}, false
 	}
 	return c.Beside, otherwise
 }

@@ -200,7 +200,7 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery)
 			return err
 		}
 		if !late {
-			change, err := noted(*paper, became, time.Time{})
+			change, err := e.noted(*paper, became, time.Time{})
 			if err != nil {
 				return err
 			}

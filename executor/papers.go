@@ -55,7 +55,7 @@ func (c *filing) fileFacts(paper store.PaperChange, facts any) (err error) {
 
 // note writes the facts of a paper and when it is due next; never, if that is zero. It returns ErrStale if another process has changed the paper.
 func (e *Executor) note(ctx context.Context, paper *store.Paper, facts any, next time.Time) error {
-	change, err := noted(*paper, facts, next)
+	change, err := e.noted(*paper, facts, next)
 	if err == nil {
 		err = e.amend(ctx, paper.Account, change)
 	}
@@ -65,9 +65,25 @@ func (e *Executor) note(ctx context.Context, paper *store.Paper, facts any, next
 	return err
 }
 
-func noted(paper store.Paper, facts any, next time.Time) (store.PaperChange, error) {
-	data, err := json.Marshal(facts)
-	return store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: data, Next: next}, err
+func (e *Executor) noted(paper store.Paper, facts any, next time.Time) (change store.PaperChange, err error) {
+	change = e.again(paper)
+	change.Next = next
+	change.Facts, err = json.Marshal(facts)
+	return change, err
+}
+
+// again is the change of a paper that says the same as before. If the key was changed since the paper was read its body is sealed with the new one: written
+// back as it was, nobody could open it once the old key is gone.
+func (e *Executor) again(p store.Paper) store.PaperChange {
+	change := store.PaperChange{Kind: p.Kind, ID: p.ID, Base: p.Revision, Body: p.Body, Facts: p.Facts, Next: p.Next}
+	if p.Body == nil || e.config.Box.Current(p.Body) {
+		return change
+	}
+	place := label(p.Account, store.SealedPaper, p.ID, string(p.Kind))
+	if data, err := e.config.Box.Open(place, p.Body); err == nil {
+		change.Body = e.shut(place, data)
+	}
+	return change
 }
 
 // amend changes one paper, and nothing beside it.

@@ -226,6 +226,47 @@ func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
 	}
 }
 
+// The limit of the installation is one of business hours on a route that counts these, whatever the cap. With a cap, a route that is longer than the limit had
+// that many hours of the wall clock: what was asked on a Friday evening was over on Saturday, before anybody was at work.
+func TestExecute_TheLimitOfTheInstallationIsOnTheClockOfTheRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
+		s := memory.NewRuns(nil)
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
+		}}
+		office := hours.Region{Name: "office", Zone: "UTC", Channel: "inbox", Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}
+		e := executorOf(t, s, p, func(c *executor.Config) {
+			c.Desk.Routes = map[string]desk.Route{"default": {
+				Name: "default", Clock: desk.BusinessClock, Regions: []hours.Region{office}, Cap: desk.Duration(240 * time.Hour),
+				Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(40 * time.Hour), Expire: "stale"}},
+			}}
+		})
+		waits(t, mustRun(t, e, scriptedStart()))
+		if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != 4*24*time.Hour+15*time.Hour {
+			t.Errorf("24 business hours are over after %v, want Wednesday at 15:00", i.Deadline.Sub(i.Created))
+		}
+	})
+}
+
+// As long as nobody was reached, a deadline that counts from delivery is the cap. Whoever asked for an hour does not wait for days because a channel is down.
+func TestExecute_AQuestionsOwnTimeHoldsWithoutADelivery(t *testing.T) {
+	s := memory.NewRuns(nil)
+	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Hour}}}}, nil
+	}}
+	e := executorOf(t, s, p, func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": {
+			Name: "default", DeadlineFrom: desk.FromDelivered, Cap: desk.Duration(96 * time.Hour),
+			Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
+		}}
+		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return errors.New("the channel is down") }
+	})
+	waits(t, mustRun(t, e, scriptedStart()))
+	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Hour {
+		t.Errorf("it asked for an hour, and has %v", i.Deadline.Sub(i.Created))
+	}
+}
+
 // Business hours may be days away. Whoever asked for an hour does not wait for them; the limit of the installation is one of business hours.
 func TestExecute_AQuestionsOwnTimeHoldsOutsideBusinessHours(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 57*time.Hour + 30*time.Minute} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
@@ -33,7 +32,7 @@ func (e *Executor) rules(run store.Run, d dossier, state *draft) fermata.Policy 
 			ruling, err = e.ruling(ctx, run, d, state, action)
 			return err
 		})
-		return ruling, later(err)
+		return ruling, later(err, run.Attempts)
 	})
 }
 
@@ -54,12 +53,13 @@ func within(address fermata.Address, segment string) bool {
 	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
 }
 
-// later has the execution tried again after an error that is not the run's fault.
-func later(err error) error {
+// later has the execution tried again after an error that is not the run's fault. The more often that was done the longer it takes: a store without room for
+// some minutes must not use up all attempts of a run.
+func later(err error, attempts int) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
 	}
-	return &provider.RetryError{After: time.Second, Err: err}
+	return &provider.RetryError{After: afterAttempts(attempts), Err: err}
 }
 
 // ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if

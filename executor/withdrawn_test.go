@@ -299,3 +299,27 @@ func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
 		}
 	})
 }
+
+// hesitating is a store that takes its time to delete a run.
+type hesitating struct{ store.Store }
+
+func (s hesitating) Forget(ctx context.Context, account, run string) error {
+	time.Sleep(time.Minute)
+	return s.Store.Forget(ctx, account, run)
+}
+
+// Nobody hears of what is erased. Some did, of questions that were withdrawn: those whom a process had told before the run was deleted.
+func TestErase_WhoeverAskedHearsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMourned()
+		e := executorOf(t, hesitating{memory.NewRuns(nil)}, m, func(c *executor.Config) { c.Poll = time.Second })
+		e.Start()
+		waits(t, mustRun(t, e, scriptedStart()))
+		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		if heard := m.heard(); len(heard) != 0 {
+			t.Errorf("heard is %q", heard)
+		}
+	})
+}

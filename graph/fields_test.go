@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -148,6 +149,11 @@ func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 		Other `json:"other"`
 	}
 	type inner struct{ Doc *ambiguous }
+	type twice struct {
+		Sum   int
+		Total int `json:"Sum"`
+	}
+	type innerTwice struct{ Doc []twice }
 	for name, c := range map[string]struct {
 		compile func() error
 		lost    []string
@@ -155,6 +161,8 @@ func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 		"one above":        {compiles[shadowed], []string{"Base.Kind"}},
 		"two side by side": {compiles[ambiguous], []string{"Base.ID", "Other.ID"}},
 		"inside a field":   {compiles[inner], []string{"Base.ID", "Other.ID"}},
+		"of one name":      {compiles[twice], []string{"Sum"}},
+		"two in a field":   {compiles[innerTwice], []string{"Sum"}},
 		"none":             {compiles[decided], nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,4 +195,25 @@ func compiles[S any]() error {
 	g.Edge("n", graph.End)
 	_, err := g.Compile()
 	return err
+}
+
+// What is in a map has no address, so that encoding/json does not call methods of a pointer for it, when it writes: a run was saved that nobody could read.
+func TestCompile_AMapOfWhatAPointerWritesIsAMistake(t *testing.T) {
+	type money struct{ Sum big.Int }
+	for name, c := range map[string]struct {
+		compile func() error
+		ok      bool
+	}{
+		"itself":              {compiles[struct{ Sums map[string]big.Int }], false},
+		"inside of a struct":  {compiles[struct{ Sums map[string]money }], false},
+		"inside of an array":  {compiles[map[string][2]big.Int], false},
+		"a map of pointers":   {compiles[struct{ Sums map[string]*big.Int }], true},
+		"a list in a map":     {compiles[struct{ Sums map[string][]money }], true},
+		"without a map":       {compiles[struct{ Sum money }], true},
+		"a method of a value": {compiles[struct{ At map[string]time.Time }], true},
+	} {
+		if err := c.compile(); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "use a map of pointers") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

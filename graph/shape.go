@@ -131,9 +131,6 @@ func fieldsOf(t reflect.Type) (*shape, []string) {
 		if name == "" {
 			name = sf.Name
 		}
-		if _, twice := s.byName[name]; twice {
-			mistakes = append(mistakes, fmt.Sprintf("two state fields have the JSON name %q", name))
-		}
 		f := field{
 			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), hidden: hides(sf.Type, nil), scalar: scalarKind(sf.Type),
 			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),

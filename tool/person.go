@@ -148,7 +148,7 @@ func (t *Tool) ask(ctx context.Context, args json.RawMessage, open []Missing) (j
 func Needs[In any](fields ...Missing) func(In) []Missing {
 	return func(in In) []Missing {
 		var open []Missing
-		data, err := json.Marshal(in)
+		data, err := json.Marshal(&in)
 		var given map[string]any
 		if err == nil {
 			err = json.Unmarshal(data, &given)

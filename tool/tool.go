@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/internal/visit"
@@ -158,7 +159,7 @@ func text(name string, out any) (string, error) {
 	if s, ok := out.(string); ok {
 		return s, nil
 	}
-	data, err := json.Marshal(out)
+	data, err := json.Marshal(savable.Addressed(out))
 	if err != nil {
 		return "", &fermata.EncodeError{What: "the result of " + name, Err: err}
 	}

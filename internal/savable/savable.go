@@ -56,6 +56,9 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 		if !keepsKeys(t.Key()) {
 			return []string{fmt.Sprintf("%s holds a %s, whose keys would not come back: use texts or integers, or a type with a MarshalText and an UnmarshalText that reads it", where, t)}
 		}
+		if method := unreached(t.Elem()); method != nil {
+			return []string{fmt.Sprintf("%s holds a %s, and what is in a map is not written by methods of a pointer, as *%s has them: use a map of pointers", where, t, method)}
+		}
 		return mistakes(t.Elem(), where, path)
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return mistakes(t.Elem(), where, path)
@@ -76,6 +79,29 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 			found = append(found, fmt.Sprintf("%s holds a %s, whose %s", where, t, lost))
 		}
 		return found
+	}
+	return nil
+}
+
+// unreached is a type in the values of a map whose JSON is written by methods of its pointer; nil if there is none. The values have no address, and so
+// encoding/json passes these methods over, but not those that read.
+func unreached(t reflect.Type) reflect.Type {
+	p := reflect.PointerTo(t)
+	switch {
+	case t.Implements(marshalerType) || t.Implements(textMarshalType):
+	case p.Implements(marshalerType) || p.Implements(textMarshalType):
+		return t
+	case t.Kind() == reflect.Array:
+		return unreached(t.Elem())
+	case t.Kind() == reflect.Struct:
+		for f := range t.Fields() {
+			if f.Tag.Get("json") == "-" {
+				continue
+			}
+			if inner := unreached(f.Type); inner != nil {
+				return inner
+			}
+		}
 	}
 	return nil
 }
@@ -144,13 +170,25 @@ func zeroJSON(t reflect.Type) (data []byte) {
 // ErrNotUTF8 is the error of a value that has a text with bytes which are none.
 var ErrNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
 
+// Addressed is a value as encoding/json has to get it: behind a pointer. Methods that belong to the pointer, as those of a big.Int, are not called for what has
+// no address, and it would write something else: of a big.Int {}, whatever the number.
+func Addressed(v any) any {
+	value := reflect.ValueOf(v)
+	if !value.IsValid() || value.Kind() == reflect.Pointer {
+		return v
+	}
+	p := reflect.New(value.Type())
+	p.Elem().Set(value)
+	return p.Interface()
+}
+
 // Encode is json.Marshal without the HTML escapes, which would make every page of HTML six times as long, and with an
 // error where json.Marshal would quietly replace a byte.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := enc.Encode(Addressed(v)); err != nil {
 		return nil, err
 	}
 	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
@@ -162,7 +200,7 @@ func Encode(v any) ([]byte, error) {
 
 // Marshal is json.Marshal with the same error.
 func Marshal(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(Addressed(v))
 	if err == nil && replaced(data, v) {
 		return nil, ErrNotUTF8
 	}

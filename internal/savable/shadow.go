@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Shadowed lists the fields of a struct that encoding/json passes over, because another one has the same name: fields of what it embeds
-// that are deeper than another, or as deep. Go code has them all the same, and loses them without a word.
+// Shadowed lists the fields of a struct that encoding/json passes over, because another one has the same name: fields without a tag
+// beside one with it, and fields of what it embeds that are deeper than another, or as deep. Go code has them all the same, and loses them without a word.
 func Shadowed(t reflect.Type) []string {
 	var lost []string
 	all := jsonFields(t, "", nil)
 	for i, f := range all {
-		if len(f.path) > 0 && !f.wins(all, i) {
+		if !f.wins(all, i) {
 			lost = append(lost, fmt.Sprintf("field %s would be lost: another one has the JSON name %q, too; give one of them a name of its own", f.goName, f.name))
 		}
 	}

@@ -82,7 +82,7 @@ func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provi
 	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), watched(e)))
 	g.config.Failed.tell(ctx, e, err)
 	return rest(e, err, func() (provider.Completed, error) {
-		output, err := json.Marshal(state)
+		output, err := json.Marshal(&state)
 		done := provider.Completed{Output: output, FinishReason: "end", Spent: true}
 		if g.config.Content != nil {
 			done.Content = g.config.Content(state)

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/savable"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/tool"
 )
@@ -278,7 +279,7 @@ func questions(waiting []*fermata.InterruptCtx) ([]provider.Question, error) {
 	for _, ic := range waiting {
 		q := provider.Question{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
 		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored elsewhere
-			data, err := json.Marshal(ic.Info)
+			data, err := json.Marshal(savable.Addressed(ic.Info))
 			if err != nil {
 				return nil, err
 			}

@@ -3,11 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fermata-go/fermata/store"
 )
@@ -70,49 +65,7 @@ SELECT ` + newReceiptColumns + `, set_config('fermata.made', CASE p.result WHEN 
 	resumeSQL = `
 SELECT p.body, ` + receiptColumns + ` FROM resumes AS p
 WHERE p.key = sha256(sha256($1) || sha256($2) || sha256($3)) AND p.account = $1`
-
-	// dueSQL goes from what is due to its run, and never from the runs to what they ask.
-	dueSQL = `
-SELECT ` + interruptColumns + `, ` + paperColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
-LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
-WHERE i.state = 'pending' AND i.deadline <= least(statement_timestamp(), $2::timestamptz) AND r.` + alive + `
-ORDER BY i.deadline LIMIT $1`
-
-	// lockDueSQL passes by a run that somebody has in hand. The next look will find what is still due.
-	lockDueSQL = `
-WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND ` + inTurnNow + ` FOR NO KEY UPDATE SKIP LOCKED)` + lockedHere
-
-	// expireSQL is the same compare-and-set as that of a person: whoever finds the interrupt pending has decided it.
-	expireSQL = `
-WITH ` + clock + `,
-expired AS (
-    UPDATE interrupts AS i SET state = 'decided', verdict = 'expire', final = '', decided_by = $3, via = '', source = 'clock', decided_at = clock.now
-    FROM clock
-    WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
-      AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= least(clock.now, $4::timestamptz)
-    RETURNING i.*
-), happened AS (SELECT count(*) AS count FROM expired),
-changed AS (
-    UPDATE runs AS r SET events = r.events + happened.count, ` + wake + `
-    FROM clock CROSS JOIN happened WHERE happened.count > 0 AND r.key = ` + inHand + ` AND r.account = $1
-    RETURNING r.account, r.run, r.events - happened.count AS before, ` + changeIsMade + `
-), noted AS (
-    INSERT INTO events (account, run, number, kind, interrupt, at)
-    SELECT r.account, r.run, r.before + row_number() OVER (ORDER BY i.deadline, i.place), 'expired', i.id, i.decided_at
-    FROM changed AS r CROSS JOIN expired AS i ORDER BY i.deadline, i.place
 )
-SELECT ` + interruptColumns + ` FROM expired AS i`
-
-	// putOffSQL lets what goes with it be written, and with that the deadline move, under the condition under which it would expire.
-	putOffSQL = `
-WITH ` + clock + `
-SELECT ` + changeIsMade + ` FROM clock CROSS JOIN interrupts AS i
-WHERE i.key = ` + thisKey + ` AND i.account = $1 AND ` + ofTheRunInHand + `
-  AND i.state IS NOT DISTINCT FROM 'pending' AND i.deadline <= least(clock.now, $3::timestamptz)`
-)
-
-// theClock is who decided what was over its deadline.
-const theClock = "clock"
 
 // Decide records a decision; see [store.Runs].
 func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
@@ -210,73 +163,4 @@ func (s *Store) resume(ctx context.Context, account, actor, id string) (receipt 
 func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {
 	receipt, _, err := s.resume(ctx, account, actor, resumeID)
 	return receipt, err
-}
-
-// Expire decides what is over its deadline; see [store.Runs]. Each interrupt is a transaction of its own, with its run in hand as in all that
-// decide: so there is one order of the transactions for the events of all runs. After an error it returns what it has done until then, too.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) (expired []store.Interrupt, err error) {
-	const op = "expire interrupts of"
-	var t turn
-	var due []dueInterrupt
-	by := pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}
-	list(&t, &due, scanDue, dueSQL, max(limit, 0), by)
-	if err := s.look(ctx, op, &t); err != nil {
-		return nil, err
-	}
-	for _, i := range due {
-		var with store.Beside
-		if beside != nil {
-			with = beside(i.Interrupt, i.request())
-		}
-		var done []store.Interrupt
-		done, err = s.expire(ctx, op, i.Interrupt, by, with)
-		if errors.Is(err, store.ErrStale) { // somebody was at it; the next look will find it, if it is still due
-			err = nil
-			continue
-		}
-		if err != nil {
-			break
-		}
-		if len(done) > 0 {
-			s.tell(i.Account, i.Run)
-		}
-		expired = append(expired, done...)
-	}
-	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
-	return expired, err
-}
-
-// expire decides one interrupt, or puts it off.
-func (s *Store) expire(ctx context.Context, op string, i store.Interrupt, by pgtype.Timestamptz, with store.Beside) (done []store.Interrupt, err error) {
-	var t turn
-	locked, due := false, false
-	var made string
-	t.lock(&locked, lockDueSQL, i.Account, i.Run)
-	if with.PutsOff(i.ID) {
-		t.find(&due, []any{&made}, putOffSQL, i.Account, i.ID, by)
-	} else {
-		list(&t, &done, scanInterrupt, expireSQL, i.Account, i.ID, theClock, by)
-	}
-	if err := t.beside(i.Account, with); err != nil {
-		return nil, err
-	}
-	return done, s.do(ctx, op, &t)
-}
-
-// dueInterrupt is one that is over its deadline, with its request, if it has one.
-type dueInterrupt struct {
-	store.Interrupt
-	paper store.Paper
-}
-
-func (i dueInterrupt) request() *store.Paper {
-	if i.paper.Revision == 0 {
-		return nil
-	}
-	return &i.paper
-}
-
-func scanDue(rows pgx.CollectableRow) (i dueInterrupt, err error) {
-	err = rows.Scan(append(interruptDest(&i.Interrupt), paperDest(&i.paper)...)...)
-	return i, err
 }

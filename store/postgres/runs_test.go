@@ -97,7 +97,7 @@ func TestStatements_NothingInHandNothingChanges(t *testing.T) {
 		decideSQL: said,
 		cancelSQL: {[]byte("acme"), "cancelled", [][]byte{}}, retrySQL: {[]byte("acme")}, releaseSQL: {[]byte("acme"), true, 0},
 		restSQL:  append(append([]any{[]byte("acme"), "completed", []byte("x")}, open...), [][]byte{}),
-		applySQL: {[]byte("acme"), bytesOf([]string{"yes", "no"}), true}, expireSQL: {[]byte("acme"), []byte("due"), []byte("clock"), nil},
+		applySQL: {[]byte("acme"), bytesOf([]string{"yes", "no"}), true}, expireSQL: {bytesOf([]string{"acme"}), bytesOf([]string{"due"}), []byte("clock")},
 		allowSQL: {[]byte("acme"), []byte("new"), []byte("d"), id, id, id, id}, beginSQL: {[]byte("acme"), []byte("yes"), 9, []byte("action-yes"), id, false},
 		endSQL:         {[]byte("acme"), []byte("yes"), 1, "failed", id, id},
 		createOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}}, advanceOwnedSQL: {[]byte("acme"), id, [][]byte{}, [][]byte{}, 0, [][]byte{}},

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -247,9 +248,9 @@ type growing struct {
 	start func()
 }
 
-func (g *growing) Forget(ctx context.Context, account, run string) error {
+func (g *growing) Forget(ctx context.Context, account, run string, beside store.Beside) error {
 	defer g.start()
-	return g.Store.Forget(ctx, account, run)
+	return g.Store.Forget(ctx, account, run, beside)
 }
 
 // An account whose keys still work was erased for as long as it started runs: for ever.
@@ -303,6 +304,37 @@ func TestErase_WhatWasDueOfItIsNoError(t *testing.T) {
 		synctest.Wait()
 		if erased != 1 || log.String() != "" {
 			t.Errorf("%d erased, and the log says\n%s", erased, log.String())
+		}
+	})
+}
+
+// crowded is a store in which another process forgets a run just before this one does.
+type crowded struct {
+	store.Store
+	first func()
+}
+
+func (c *crowded) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	c.first()
+	return c.Store.Forget(ctx, account, run, beside)
+}
+
+// Of three replicas each found the same runs old enough, and each said in the log that it had deleted them.
+func TestI12_ThatARunWasForgottenIsSaidOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		late := &crowded{Store: s}
+		one, other := executorOf(t, late, spy(t), nil), executorOf(t, s, spy(t), nil)
+		startSpy(t, one, "spy-1")
+		late.first = func() {
+			if n, err := other.Erase(t.Context(), "acme"); n != 1 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		if _, err := one.Erase(t.Context(), "acme"); err != nil {
+			t.Error(err)
+		}
+		if said := recorded[audit.Erased](t, s); len(said) != 1 {
+			t.Errorf("the log says it %d times", len(said))
 		}
 	})
 }

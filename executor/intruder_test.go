@@ -37,9 +37,9 @@ func (i *intruder) Decide(ctx context.Context, decision store.Decision) (store.R
 	return receipt, err
 }
 
-func (i *intruder) Forget(ctx context.Context, account, run string) error {
+func (i *intruder) Forget(ctx context.Context, account, run string, beside store.Beside) error {
 	happens(i.forget)
-	return i.Store.Forget(ctx, account, run)
+	return i.Store.Forget(ctx, account, run, beside)
 }
 
 func (i *intruder) Get(ctx context.Context, account, stateKey string) (store.Run, error) {

@@ -66,8 +66,8 @@ const (
 	byErasure   = "erasure"   // the account is erased
 )
 
-// forget deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays. The line in the audit log is
-// written just before: after a crash in between there is another one.
+// forget deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays. Of several processes that do
+// so at the same time one says it in the audit log: the one that deletes it.
 func (e *Executor) forget(ctx context.Context, run store.Run, why string) error {
 	p, err := e.providerOf(run)
 	if err != nil {
@@ -84,10 +84,7 @@ func (e *Executor) forget(ctx context.Context, run store.Run, why string) error 
 	if err := c.line(theSystem, audit.Place{Run: run.ID}, audit.Erased{Payloads: []string{run.ID}, Order: why}); err != nil {
 		return err
 	}
-	if err := e.store.Amend(ctx, run.Account, c.Beside); err != nil {
-		return err
-	}
-	err = e.store.Forget(ctx, run.Account, run.ID)
+	err = e.store.Forget(ctx, run.Account, run.ID, c.Beside)
 	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // last: somebody may have read it into the cache in between
 	return err
 }

@@ -115,7 +115,7 @@ func matters(record audit.Record) bool {
 	}
 }
 
-// isErased reports whether a record says that a run was deleted. It is written just before.
+// isErased reports whether a record says that a run was deleted. It is written when that is done.
 func isErased(record audit.Record) bool {
 	_, erased := record.Body.(audit.Erased)
 	return erased

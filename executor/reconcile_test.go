@@ -123,7 +123,7 @@ func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := dropped(t, s)
 		id := known(t, s, "drop-1").Run.ID
-		if err := s.Forget(t.Context(), "acme", id); err != nil {
+		if err := s.Forget(t.Context(), "acme", id, store.Beside{}); err != nil {
 			t.Fatal(err)
 		}
 		missed(t, e, id)

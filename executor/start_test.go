@@ -177,7 +177,7 @@ func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
 	p := counting(t, &ran)
 	first := completed(t, mustRun(t, executorOf(t, s, p, nil), countStart("a")))
 	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() {
-		if err := s.Forget(t.Context(), "acme", first.Run); err != nil {
+		if err := s.Forget(t.Context(), "acme", first.Run, store.Beside{}); err != nil {
 			t.Error(err)
 		}
 	})}, p, nil)

@@ -303,9 +303,9 @@ func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
 // hesitating is a store that takes its time to delete a run.
 type hesitating struct{ store.Store }
 
-func (s hesitating) Forget(ctx context.Context, account, run string) error {
+func (s hesitating) Forget(ctx context.Context, account, run string, beside store.Beside) error {
 	time.Sleep(time.Minute)
-	return s.Store.Forget(ctx, account, run)
+	return s.Store.Forget(ctx, account, run, beside)
 }
 
 // Nobody hears of what is erased. Some did, of questions that were withdrawn: those whom a process had told before the run was deleted.

@@ -107,7 +107,7 @@ func (s *Server) renew(next http.Handler) http.Handler {
 
 func (p *people) renew(w http.ResponseWriter, r *http.Request) {
 	now := p.now()
-	if s, ok := p.session(r); !ok || now.Sub(s.Seen) < p.Idle/renewals {
+	if s, ok := p.session(r); !ok || now.Sub(s.Seen) < p.Idle/renewals && p.isCurrent(r) {
 		return
 	}
 	if s, err := p.authenticate(r); err == nil { // now and then it may cost a second look
@@ -188,6 +188,16 @@ func (p *people) setCookie(w http.ResponseWriter, r *http.Request, name, label s
 func (p *people) readCookie(r *http.Request, name, label string, value any) bool {
 	all := r.CookiesNamed(p.cookieName(r, name))
 	return len(all) == 1 && p.openCookie(label, all[0].Value, value) // of two, nobody knows which one is meant
+}
+
+// isCurrent reports whether the session of a request is sealed with the key of today. While that is changed, those who are at work stay signed in.
+func (p *people) isCurrent(r *http.Request) bool {
+	all := r.CookiesNamed(p.cookieName(r, sessionName))
+	if len(all) != 1 {
+		return false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(all[0].Value)
+	return err == nil && p.Box.Current(sealed)
 }
 
 func (p *people) dropCookie(w http.ResponseWriter, r *http.Request, name string) {

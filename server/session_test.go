@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/box"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
 )
@@ -57,6 +59,43 @@ func TestSession_IsWrittenNowAndThenOnly(t *testing.T) {
 	p.wait(6 * time.Minute)
 	if got := b.get("/api/v1/me"); got.header.Get("Set-Cookie") == "" {
 		t.Error("after six minutes it is not renewed")
+	}
+}
+
+// turning is a box whose keys are changed while it is used, as those of a file are.
+type turning struct{ atomic.Pointer[box.Box] }
+
+func (b *turning) Seal(label string, data []byte) []byte { return b.Load().Seal(label, data) }
+func (b *turning) Open(label string, sealed []byte) ([]byte, error) {
+	return b.Load().Open(label, sealed)
+}
+func (b *turning) Current(sealed []byte) bool { return b.Load().Current(sealed) }
+
+func (b *turning) turn(t *testing.T, current box.Key, older ...box.Key) {
+	t.Helper()
+	now, err := box.New(current, older...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Store(now)
+}
+
+// A change of keys takes less time than a cookie is good for. It signed everybody out, also those who were at work.
+func TestSession_LastsWhileTheKeyIsChanged(t *testing.T) {
+	keys := new(turning)
+	keys.turn(t, box.Key{1})
+	p := openPorch(t, build{change: func(c *server.Config) { c.SignIn.Box = keys }})
+	busy, idle := p.signedIn(somebody("acme", "agents")), p.signedIn(somebody("acme", "agents"))
+	keys.turn(t, box.Key{2}, box.Key{1})
+	if got := busy.get("/api/v1/me"); got.status != 200 {
+		t.Errorf("while it is changed: %+v", got)
+	}
+	keys.turn(t, box.Key{2})
+	if got := busy.get("/api/v1/me"); got.status != 200 || got.header.Get("Set-Cookie") != "" {
+		t.Errorf("of a session in use: %+v", got)
+	}
+	if got := idle.get("/api/v1/me"); got.status != 401 {
+		t.Errorf("of a session that nobody used meanwhile: %+v", got)
 	}
 }
 

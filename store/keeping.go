@@ -24,8 +24,9 @@ type Keeping interface {
 	Finished(ctx context.Context, from, before time.Time, limit int) ([]Run, error)
 
 	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, papers, the
-	// checkpoint; but not what the audit log says of it. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error.
-	Forget(ctx context.Context, account, run string) error
+	// checkpoint; but not what the audit log says of it. It returns ErrAlive, and deletes nothing, if the run is not over. To forget an unknown one is no error,
+	// and writes nothing: so of several who do, one writes what is beside.
+	Forget(ctx context.Context, account, run string, beside Beside) error
 
 	// History returns everything that is known of a run, but for the checkpoint, or ErrNotFound.
 	History(ctx context.Context, account, run string) (History, error)

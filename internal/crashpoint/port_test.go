@@ -273,8 +273,8 @@ func (p *port) Finished(ctx context.Context, from, before time.Time, limit int) 
 	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.Finished(ctx, from, before, limit) })
 }
 
-func (p *port) Forget(ctx context.Context, account, run string) error {
-	return only(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.Forget(ctx, account, run) })
+func (p *port) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	return only(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.Forget(ctx, account, run, beside) })
 }
 
 func (p *port) History(ctx context.Context, account, run string) (store.History, error) {

@@ -62,7 +62,7 @@ func (b *book) finished(from, before time.Time, limit int) []store.Run {
 }
 
 // forget reports whether the run was there.
-func (b *book) forget(account, id string) (bool, error) {
+func (b *book) forget(now time.Time, account, id string, beside store.Beside) (bool, error) {
 	key := store.Key{Account: account, Run: id}
 	run := b.runs[key]
 	switch {
@@ -71,6 +71,11 @@ func (b *book) forget(account, id string) (bool, error) {
 	case run.Status.Alive():
 		return false, store.ErrAlive
 	}
+	write, err := b.beside(now, account, beside)
+	if err != nil {
+		return false, err
+	}
+	write()
 	delete(b.runs, key)
 	maps.DeleteFunc(b.resumes, func(key resumeKey, r *bookedResume) bool { return key.account == account && r.Run == id })
 	maps.DeleteFunc(b.effects, func(key effectKey, line *store.Effect) bool { return key.account == account && line.Run == id })

@@ -33,9 +33,12 @@ func (r *Runs) Finished(ctx context.Context, from, before time.Time, limit int) 
 }
 
 // Forget deletes a run that is over; see [store.Keeping].
-func (r *Runs) Forget(ctx context.Context, account, run string) error {
-	_, err := do(ctx, r, func(b *book, _ time.Time) (struct{}, error) {
-		forgotten, err := b.forget(account, run)
+func (r *Runs) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	if err := beside.Check(); err != nil {
+		return err
+	}
+	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
+		forgotten, err := b.forget(now, account, run, beside)
 		if forgotten {
 			delete(r.Store.runs, store.Key{Account: account, Run: run})
 		}

@@ -58,13 +58,16 @@ func (s *Store) Finished(ctx context.Context, from, before time.Time, limit int)
 }
 
 // Forget deletes a run that is over; see [store.Keeping].
-func (s *Store) Forget(ctx context.Context, account, run string) error {
+func (s *Store) Forget(ctx context.Context, account, run string, beside store.Beside) error {
 	var t turn
 	var key string
 	found, alive := false, false
 	t.find(&found, []any{&key, &alive}, lockOverSQL, account, run)
 	for _, text := range forgetSQL {
 		t.queue(text, account)
+	}
+	if err := t.besideRun(account, beside); err != nil {
+		return err
 	}
 	if err := s.do(ctx, "forget a run of", &t); err != nil {
 		return err

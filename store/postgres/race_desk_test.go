@@ -284,7 +284,9 @@ CREATE CONSTRAINT TRIGGER pause_forget AFTER DELETE ON fermata.runs DEFERRABLE I
 				t.Fatal(err)
 			}
 			var forgotten, amended error
-			forget := func(s *Store) func() { return func() { forgotten = s.Forget(t.Context(), "acme", "r") } }
+			forget := func(s *Store) func() {
+				return func() { forgotten = s.Forget(t.Context(), "acme", "r", store.Beside{}) }
+			}
 			amend := func(s *Store) func() { return func() { amended = s.Amend(t.Context(), "acme", late) } }
 			want := error(nil)
 			if forgetFirst {

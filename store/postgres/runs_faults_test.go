@@ -83,7 +83,7 @@ var repeatables = []repeatable{
 		return string(kept), err
 	}, "", ""},
 	{"Forget", func(ctx context.Context, s *Store, run string) (string, error) {
-		return "", s.Forget(ctx, "acme", run)
+		return "", s.Forget(ctx, "acme", run, store.Beside{})
 	}, "", ""},
 }
 

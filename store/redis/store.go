@@ -90,8 +90,8 @@ func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (s
 }
 
 // Forget deletes a run from the store behind, see [store.Keeping], and then its checkpoint from Redis.
-func (s *Store) Forget(ctx context.Context, account, run string) error {
-	err := s.Store.Forget(ctx, account, run)
+func (s *Store) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	err := s.Store.Forget(ctx, account, run, beside)
 	if err == nil {
 		key := store.Key{Account: account, Run: run}
 		s.front.cache.drop(ctx, s.front.cache.turn(key))

@@ -138,14 +138,14 @@ func TestDelete_AndForgetLeaveNothingInRedis(t *testing.T) {
 		"Delete":        func(_ store.Lease, key store.Key) error { return s.Delete(t.Context(), key) },
 		"Fenced.Delete": func(lease store.Lease, key store.Key) error { return s.Fenced(lease).Delete(t.Context(), key) },
 		"Forget": func(lease store.Lease, key store.Key) error {
-			if err := s.Forget(t.Context(), key.Account, key.Run); !errors.Is(err, store.ErrAlive) {
+			if err := s.Forget(t.Context(), key.Account, key.Run, store.Beside{}); !errors.Is(err, store.ErrAlive) {
 				t.Errorf("Forget of a run that is alive: %v", err)
 			}
 			wantFromRedis(t, s, key, parts{"a": "1"}.at(1))
 			if _, err := s.Rest(t.Context(), lease, store.Rest{Status: store.Completed}); err != nil {
 				t.Fatal(err)
 			}
-			return s.Forget(t.Context(), key.Account, key.Run)
+			return s.Forget(t.Context(), key.Account, key.Run, store.Beside{})
 		},
 		"Rest that drops it": func(lease store.Lease, key store.Key) error {
 			_, err := s.Rest(t.Context(), lease, store.Rest{Status: store.Completed, State: &store.Save{Base: 1, Drop: true}})

@@ -120,12 +120,12 @@ func TestConstraints_TheDatabaseAllowsToKeep(t *testing.T) {
 func TestForget_TheDatabaseIsWhole(t *testing.T) {
 	s := scene(t)
 	for _, id := range []string{"done", "over"} {
-		if err := s.Forget(t.Context(), "acme", id); err != nil {
+		if err := s.Forget(t.Context(), "acme", id, store.Beside{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, run := range []string{"asleep", "busy", "second"} {
-		if err := s.Forget(t.Context(), "acme", run); err != store.ErrAlive {
+		if err := s.Forget(t.Context(), "acme", run, store.Beside{}); err != store.ErrAlive {
 			t.Errorf("%s: %v", run, err)
 		}
 	}

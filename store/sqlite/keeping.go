@@ -52,12 +52,17 @@ func (s *Store) Finished(ctx context.Context, from, before time.Time, limit int)
 }
 
 // Forget deletes a run that is over; see [store.Keeping].
-func (s *Store) Forget(ctx context.Context, account, run string) error {
-	_, err := do(ctx, s, "forget a run in", func(ctx context.Context, t turn) (struct{}, error) { return struct{}{}, t.forget(ctx, account, run) })
+func (s *Store) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	if err := beside.Check(); err != nil {
+		return err
+	}
+	_, err := do(ctx, s, "forget a run in", func(ctx context.Context, t turn) (struct{}, error) {
+		return struct{}{}, t.forget(ctx, account, run, beside)
+	})
 	return err
 }
 
-func (t turn) forget(ctx context.Context, account, run string) error {
+func (t turn) forget(ctx context.Context, account, run string, beside store.Beside) error {
 	var status store.Status
 	switch known, err := t.find(ctx, []any{&status}, statusSQL, account, run); {
 	case err != nil || !known:
@@ -70,7 +75,7 @@ func (t turn) forget(ctx context.Context, account, run string) error {
 			return err
 		}
 	}
-	return nil
+	return t.beside(ctx, account, beside)
 }
 
 // History returns everything that is known of a run; see [store.Keeping].

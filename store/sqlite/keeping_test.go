@@ -123,7 +123,7 @@ func TestFeed_ACursorAheadOfTheFileIsRefused(t *testing.T) {
 	if _, err := s.Cancel(t.Context(), "acme", "r", store.Cancelled, nil, store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Forget(t.Context(), "acme", "r"); err != nil {
+	if err := s.Forget(t.Context(), "acme", "r", store.Beside{}); err != nil {
 		t.Fatal(err)
 	}
 	if list, again, err := s.Feed(t.Context(), "acme", next, 0); err != nil || again != next || len(list) > 0 {

@@ -244,7 +244,7 @@ func parkedLife(run string) []powerStep {
 		beginStep(run, 2, allowed),
 		endStep(ask, store.Succeeded),
 		restStep(run, 2, store.Rest{Status: store.Completed}),
-		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
+		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run, store.Beside{}) }),
 	}
 }
 
@@ -309,7 +309,7 @@ func deskLife(run string) []powerStep {
 			ended, err := b.Cancel(ctx, "acme", run, store.Cancelled, nil, recording("cancelled", run))
 			return string(ended.Status), err
 		}, again: store.ErrNotFound.Error()},
-		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run) }),
+		doStep("Forget", same, func(ctx context.Context, b *powerBook) error { return b.Forget(ctx, "acme", run, store.Beside{}) }),
 	}
 }
 

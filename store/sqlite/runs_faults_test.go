@@ -88,7 +88,9 @@ var repeatables = []repeatable{
 		run, err := s.Cancel(ctx, "acme", "r", store.Cancelled, nil, store.Beside{})
 		return fmt.Sprint(run.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
-	{"Forget", func(ctx context.Context, s *Store) (string, error) { return "", s.Forget(ctx, "acme", "r") }, "", ""},
+	{"Forget", func(ctx context.Context, s *Store) (string, error) {
+		return "", s.Forget(ctx, "acme", "r", store.Beside{})
+	}, "", ""},
 }
 
 func resting(fence int64, applied []string) func(context.Context, *Store) (string, error) {

@@ -365,7 +365,7 @@ func testPapersOfARun(t *testing.T, h *house) {
 	}
 	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	h.must(err)
-	h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	h.must(h.store.Forget(h.ctx(), "acme", "r", store.Beside{}))
 	_, err = h.store.Paper(h.ctx(), "acme", "vote", "v1")
 	h.wants(err, store.ErrNotFound)
 	h.paper("grant", "g1") // belongs to no run

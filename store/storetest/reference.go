@@ -88,7 +88,7 @@ func (m *twins) remove(run store.Run) error {
 			return err
 		}
 	}
-	return m.other.Forget(m.Context(), run.Account, run.ID)
+	return m.other.Forget(m.Context(), run.Account, run.ID, store.Beside{})
 }
 
 // both calls the two stores and wants the same from them.

@@ -243,7 +243,7 @@ func (m *twins) retry() {
 func (m *twins) forget() {
 	account := m.account()
 	run := m.run(account)
-	bothDo(m, "Forget", func(s store.Store) error { return s.Forget(m.Context(), account, run) })
+	bothDo(m, "Forget", func(s store.Store) error { return s.Forget(m.Context(), account, run, store.Beside{}) })
 }
 
 func (m *twins) list() {

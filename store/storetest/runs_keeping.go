@@ -92,9 +92,11 @@ func testForget(t *testing.T, h *house) {
 		t.Fatalf("finished are %+v, %v", list, err)
 	}
 	_, cursor := h.feed("", 0)
-	for range 2 { // the second time it is unknown
-		h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	h.wants(h.store.Forget(h.ctx(), "acme", "r", store.Beside{Audit: [][]byte{[]byte(`nonsense`)}}), store.ErrKey)
+	for range 2 { // the second time it is unknown, and there is nothing to say
+		h.must(h.store.Forget(h.ctx(), "acme", "r", with("gone")))
 	}
+	h.logged("gone")
 	h.gone("r")
 	if list, _ := h.feed("", 0); len(list) > 0 {
 		t.Errorf("the feed has %+v", list)
@@ -175,9 +177,9 @@ func testForgetOthers(t *testing.T, h *house) {
 	mustSave(t, h.store, store.Key{Account: "elsewhere", Run: "r"}, 0, parts{"state": "theirs"}.delta())
 	other, elsewhere := h.history("acme", "other"), h.history("elsewhere", "r")
 
-	h.must(h.store.Forget(h.ctx(), "nobody", "r"))
+	h.must(h.store.Forget(h.ctx(), "nobody", "r", store.Beside{}))
 	h.history("acme", "r") // I8: nobody else can make it forgotten
-	h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	h.must(h.store.Forget(h.ctx(), "acme", "r", store.Beside{}))
 	h.gone("r")
 	for _, now := range []struct {
 		account, run string
@@ -202,11 +204,12 @@ func testForgetAlive(t *testing.T, h *house) {
 	for _, id := range []string{"running", "waiting", "parked", "ready"} {
 		h.is(id, store.Status(id))
 		before := h.history("acme", id)
-		h.wants(h.store.Forget(h.ctx(), "acme", id), store.ErrAlive)
+		h.wants(h.store.Forget(h.ctx(), "acme", id, with("gone")), store.ErrAlive)
 		if diff := cmp.Diff(before, h.history("acme", id)); diff != "" {
 			t.Errorf("%s:\n%s", id, diff)
 		}
 	}
+	h.logged()
 }
 
 // testForgetRace lets people decide, workers work and somebody cancel, while others want the runs forgotten.
@@ -241,14 +244,14 @@ func testForgetRace(t *testing.T, h *house) {
 					if err == nil && len(history.Interrupts) != 2 {
 						t.Errorf("half of it is forgotten: %+v", history)
 					}
-					if err = h.store.Forget(h.ctx(), "acme", id); err != nil && !is(err, store.ErrAlive) {
+					if err = h.store.Forget(h.ctx(), "acme", id, store.Beside{}); err != nil && !is(err, store.ErrAlive) {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		wg.Wait()
-		h.must(h.store.Forget(h.ctx(), "acme", id)) // it was cancelled, if nothing else
+		h.must(h.store.Forget(h.ctx(), "acme", id, store.Beside{})) // it was cancelled, if nothing else
 		h.gone(id)
 	}
 }
@@ -332,7 +335,7 @@ func testSize(t *testing.T, h *house) {
 func testVacuum(t *testing.T, h *house) {
 	h.life("gone")
 	h.life("kept")
-	h.must(h.store.Forget(h.ctx(), "acme", "gone"))
+	h.must(h.store.Forget(h.ctx(), "acme", "gone", store.Beside{}))
 	before := h.history("acme", "kept")
 	var wg sync.WaitGroup
 	defer wg.Wait() // also if the test fails

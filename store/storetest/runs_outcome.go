@@ -59,7 +59,7 @@ func testResumeOutcomes(t *testing.T, h *house) {
 	h.came(map[string]string{"1": "anew: first", "2": "anew: third", "3": "", "4": "end"})
 	h.reseal(100, anew)
 	h.came(map[string]string{"1": "anew: anew: first", "2": "anew: anew: third", "3": "", "4": "anew: end"})
-	h.must(h.store.Forget(h.ctx(), "acme", "r"))
+	h.must(h.store.Forget(h.ctx(), "acme", "r", store.Beside{}))
 	for _, id := range []string{"1", "2", "3", "4"} {
 		_, err := h.store.Resumed(h.ctx(), "acme", "ann", id)
 		h.wants(err, store.ErrNotFound)

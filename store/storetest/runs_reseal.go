@@ -176,7 +176,7 @@ func testResealChanged(t *testing.T, h *house) {
 	h.reseal(1000, func(s store.Sealed) ([]byte, error) {
 		if first("", s) {
 			h.must(h.store.SetRef(h.ctx(), lease, []byte("changed")))
-			h.must(h.store.Forget(h.ctx(), "acme", "forgotten"))
+			h.must(h.store.Forget(h.ctx(), "acme", "forgotten", store.Beside{}))
 		}
 		if first(store.SealedOutcome, s) {
 			h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("changed")})

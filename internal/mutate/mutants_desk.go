@@ -186,4 +186,7 @@ var deskMutants = []mutant{
 	{"I4", "what people approve is not charged to the limits of the rules", "executor/rules.go",
 		swap(`return e.charge(ctx, c, j.Charges)`, `return nil`),
 		"./internal/season", "Memory"},
+	{"I17", "one of several routes holds up the others", "desk/route.go",
+		swap("if r.AtOnce || len(r.Steps) == 0", "if len(r.Steps) == 0"),
+		"./desk", "TestI17_OfJoinedRoutesNone"},
 }

@@ -31,6 +31,7 @@ import (
 type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
+	unshown          string // what people would not see of a question
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
@@ -76,6 +77,7 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
+	k.unshown = savable.Unwritten(reflect.TypeFor[Q](), "it")
 	kinds.Lock()
 	defer kinds.Unlock()
 	if known, ok := kinds.byName[name]; ok {
@@ -149,6 +151,9 @@ func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, 
 	}
 	asked := any(question)
 	data, err := savable.Marshal(asked)
+	if k.unshown != "" {
+		err = errors.New(k.unshown)
+	}
 	if err != nil {
 		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}

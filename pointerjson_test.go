@@ -2,7 +2,9 @@ package fermata_test
 
 import (
 	"context"
+	"errors"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -54,6 +56,19 @@ func TestI6_WhatIsShownIsWrittenByMethodsOfAPointerToo(t *testing.T) {
 	got, err := r.answer(err, invoiceOf(4400))
 	if err != nil || got != "4200 4200 4200 4400" {
 		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+var tallies = fermata.NewKind[map[string]invoice, string]("invoices-in-a-map")
+
+// What is in a map has no address. It is better not to ask than to show {}.
+func TestAsk_WhatAMapWouldHideIsAnError(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return tallies.Ask(ctx, map[string]invoice{"a": invoiceOf(1)})
+	})
+	_, err := r.start()
+	if bad, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(bad.Error(), "use a map of pointers") {
+		t.Errorf("got %v", err)
 	}
 }
 

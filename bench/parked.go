@@ -220,9 +220,9 @@ func (l *lot) idle() (int64, error) {
 func (l *lot) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
 	order := childOrder{Pause: pause}
 	for len(order.Decide) < decisions {
-		n := 1 + l.random.IntN(l.runs)
+		n := 1 + expiring(l.runs) + l.random.IntN(l.runs-expiring(l.runs)) // the first ones are for the sweep
 		if l.taken[n] {
-			if len(l.taken) == l.runs {
+			if len(l.taken) == l.runs-expiring(l.runs) {
 				return nil, 0, errors.New("all runs are decided")
 			}
 			continue

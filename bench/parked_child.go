@@ -42,8 +42,8 @@ type childOrder struct {
 	// Decide has the keys of runs to be decided, one after the other.
 	Decide []string
 	Pause  time.Duration
-	// Expire is how many questions expire meanwhile: then runs are decided for as long as that takes.
-	Expire int
+	// Expire is how many questions of so many tenants expire meanwhile: then runs are decided for as long as that takes.
+	Expire, Tenants int
 	// Report asks for one over all decisions.
 	Report bool
 }

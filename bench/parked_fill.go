@@ -127,7 +127,9 @@ func (g *sqliteGround) copyRows(ctx context.Context, db *sql.DB, table string, t
 				values[i] = fmt.Sprintf(`replace(%s, '%s', %s)`, values[i], name[0], name[1])
 			}
 		}
-		if table == "interrupts" && column == "created_at" {
+		if column == "account" {
+			values[i] = `CAST(` + accountSQL(runs, column) + ` AS BLOB)`
+		} else if table == "interrupts" && column == "created_at" {
 			values[i] += ` + n` // they became visible one after the other
 		} else if values[i] != column {
 			values[i] = fmt.Sprintf(`CASE typeof(%s) WHEN 'blob' THEN CAST(%s AS BLOB) ELSE %s END`, column, values[i], values[i])
@@ -236,6 +238,8 @@ ORDER BY attnum`, table)
 			value += ` + n - 1`
 		case table == "interrupts" && column == "created_at": // they became visible one after the other
 			value += ` + n * interval '1 microsecond'`
+		case column == "account":
+			value = `convert_to(` + accountSQL(runs, `convert_from(`+value+`, 'UTF8')`) + `, 'UTF8')`
 		case form == "bytes":
 			value = `convert_to(` + renamed(`convert_from(`+value+`, 'UTF8')`) + `, 'UTF8')`
 		case form == "json":

@@ -17,8 +17,26 @@ import (
 
 // Beside what waiting runs cost while they wait: what it costs to look at them, and what happens when the time of many is over at once.
 
-// expiringShare is which part of the runs is not decided in time.
-const expiringShare = 10
+// The part of the runs that is not decided in time, and how many of those each tenant has who has any: so their logs are many, and all others are in that of
+// one account.
+const (
+	expiringShare = 10
+	perTenant     = 10
+)
+
+// expiring is how many of so many runs are not decided in time, the first ones, and tenants whose they are.
+func expiring(runs int) int { return runs / expiringShare }
+func tenants(runs int) int  { return max(1, expiring(runs)/perTenant) }
+
+// latecomer is one of them.
+func latecomer(n int) string { return fmt.Sprintf("%s%d", tenantPrefix, n) }
+
+const tenantPrefix = "tenant-"
+
+// accountSQL is the account of copy n of so many runs, in SQL; own is the one of the original.
+func accountSQL(runs int, own string) string {
+	return fmt.Sprintf(`CASE WHEN n <= %d THEN '%s' || (n %% %d) ELSE %s END`, expiring(runs), tenantPrefix, tenants(runs), own)
+}
 
 // inboxResult says how long a page of what people are asked takes over HTTP, in nanoseconds: the first one, and one from the middle of a long list.
 type inboxResult struct {
@@ -116,8 +134,8 @@ func inboxBehind(ctx context.Context, at childReply, cursor string, limit int) (
 
 // sweep lets the time of some of the runs be over, and decides others meanwhile.
 func (l *lot) sweep(ctx context.Context, pause time.Duration) (r sweepResult, err error) {
-	last := l.runs / expiringShare
-	order := childOrder{Pause: pause}
+	last := expiring(l.runs)
+	order := childOrder{Pause: pause, Tenants: tenants(l.runs)}
 	for n := last + 1; n <= l.runs && len(order.Decide) < mostMeanwhile; n++ {
 		if !l.taken[n] {
 			l.taken[n] = true
@@ -156,14 +174,19 @@ func whileExpiring(ctx context.Context, e *executing, order childOrder, reply *c
 		time.Sleep(order.Pause)
 	}
 	reply.Swept = time.Since(begun)
-	for {
-		running, err := e.store.List(ctx, benchAccount, store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: 1})
-		if err != nil || len(running) == 0 {
-			reply.GoneOn = time.Since(begun)
+	for n := 0; n < order.Tenants; {
+		running, err := e.store.List(ctx, latecomer(n), store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: 1})
+		if err != nil {
 			return err
+		}
+		if len(running) == 0 {
+			n++
+			continue
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	reply.GoneOn = time.Since(begun)
+	return nil
 }
 
 // expired is how many questions this executor let expire.

@@ -46,6 +46,32 @@ func TestFill_ACopyHasItsPapers(t *testing.T) {
 	})
 }
 
+// What is not decided in time is spread over accounts; each has some.
+func TestFill_TheLateAreOfManyAccounts(t *testing.T) {
+	onEachGround(t, func(t *testing.T, on ground) {
+		const runs = 300
+		l, err := newLot(t.Context(), on, runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := on.open(t.Context(), l.place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		for n := range tenants(runs) {
+			waiting, err := kept.List(t.Context(), latecomer(n), store.Filter{})
+			want := perTenant
+			if n == 1 { // the first run is the original, and nobody's but ours
+				want--
+			}
+			if err != nil || len(waiting) != want {
+				t.Errorf("%s has %d runs, %v; want %d", latecomer(n), len(waiting), err, want)
+			}
+		}
+	})
+}
+
 // Ten thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
 // decided is part of it.
 func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {

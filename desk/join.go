@@ -32,7 +32,7 @@ func Join(routes ...Route) (Route, error) {
 			end = last
 		}
 		joined.Steps = append(joined.Steps, r.Steps[:r.expiry()]...)
-		joined.Cap, joined.Grace = min(joined.Cap, r.Cap), min(joined.Grace, r.Grace)
+		joined.Cap, joined.Grace = joined.earlierCap(r), min(joined.Grace, r.Grace)
 		joined.MinRemaining = max(joined.MinRemaining, r.MinRemaining)
 		if r.DeadlineFrom != FromDelivered {
 			joined.DeadlineFrom = FromCreated // the earlier one
@@ -43,6 +43,7 @@ func Join(routes ...Route) (Route, error) {
 	}
 	joined.Name, joined.Version = strings.Join(names, "+"), strings.Trim(strings.Join(versions, "+"), "+")
 	joined.Steps = slices.DeleteFunc(joined.Steps, func(s Step) bool { return s.At >= end.At })
+	joined.AtOnce = slices.ContainsFunc(routes, func(r Route) bool { return r.AtOnce || r.Steps[0].At < end.At && !r.Steps[0].toRegion() })
 	slices.SortStableFunc(joined.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	joined.Steps = append(joined.Steps, end)
 	return joined, errors.Join(joined.check().errs...)
@@ -58,4 +59,12 @@ func (r Route) joins(other Route) error {
 		return fmt.Errorf("routes %q and %q cannot be joined: %w", r.Name, other.Name, errApart)
 	}
 	return nil
+}
+
+// earlierCap is the cap of two routes. One without any cannot be extended, and so can both not be; but on the business clock a cap is an end, too, which counts.
+func (r Route) earlierCap(other Route) Duration {
+	if other.Clock == BusinessClock && (r.Cap == 0 || other.Cap == 0) {
+		return max(r.Cap, other.Cap)
+	}
+	return min(r.Cap, other.Cap)
 }

@@ -27,6 +27,9 @@ type Route struct {
 	Cap Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
 	// Grace is how long people have after an outage of ours in which the deadline fell.
 	Grace Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
+	// AtOnce has the steps count from the asking, also if the first is for a region that sleeps. It is for [Join]: what one route tells a region must not hold up what
+	// another one tells elsewhere.
+	AtOnce bool `json:"at_once,omitempty" yaml:"-"`
 }
 
 // ClockKind is how time is measured.
@@ -191,7 +194,7 @@ func (r Route) due(step int, base, now, over time.Time) time.Time {
 
 // begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up, if it is not over by then.
 func (r Route) begin(t, over time.Time) time.Time {
-	if len(r.Steps) == 0 || !r.Steps[0].toRegion() {
+	if r.AtOnce || len(r.Steps) == 0 || !r.Steps[0].toRegion() {
 		return t
 	}
 	if _, when := r.awake(t); when.Before(over) {

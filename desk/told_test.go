@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,51 @@ func TestI17_OfJoinedRoutesTheShorterTellsInTime(t *testing.T) {
 		told := fmt.Sprint(w.sent(desk.Notify))
 		if !slices.ContainsFunc(w.sent(desk.Notify), func(to []string) bool { return slices.Equal(to, []string{"group:x"}) }) || len(w.sent(desk.Page)) != 2 {
 			t.Errorf("%s: told %s, paged %v", joined.Name, told, w.sent(desk.Page))
+		}
+	}
+}
+
+// One rule sends it to a region that sleeps, another one to the inbox, and pages: these do not wait for Monday, in whatever order the rules are. It was two days
+// before anybody was told.
+func TestI17_OfJoinedRoutesNoneHoldsUpAnother(t *testing.T) {
+	first := desk.Route{Name: "inbox", Steps: []desk.Step{{Notify: []string{"group:x"}}, {At: d(hour), Page: []string{"oncall:x"}}, {At: d(96 * hour), Expire: "stale"}}}
+	later := first
+	later.Steps = slices.Clone(first.Steps)
+	later.Steps[0].At = d(hour / 2)
+	region := sun()
+	region.Steps, region.Cap = slices.Clone(region.Steps), d(200*hour)
+	region.Steps[len(region.Steps)-1].At = d(96 * hour)
+	for _, routes := range [][]desk.Route{{region, first}, {first, region}, {region, later}, {later, region}} {
+		joined, err := desk.Join(routes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planned, err := desk.Simulate(joined, saturday, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := make(map[string]desk.Duration)
+		for _, p := range planned {
+			at[strings.Join(p.Targets, " ")] = p.After
+		}
+		if at["group:x"] > d(hour/2) || at["oncall:x"] != d(hour) || len(at) < 4 {
+			t.Errorf("%s:\n%s", joined.Name, desk.Render(planned, time.UTC))
+		}
+	}
+	if both, err := desk.Join(sun(), sun()); err != nil || both.AtOnce {
+		t.Errorf("two routes that wait for a region do not: %+v, %v", both, err)
+	}
+}
+
+// On the business clock a cap is an end, too: it was lost beside a route that has none.
+func TestJoin_TheEarliestEndCountsOnTheBusinessClock(t *testing.T) {
+	capped := sun()
+	capped.Clock, capped.DeadlineFrom, capped.Cap = desk.BusinessClock, desk.FromCreated, d(50*hour)
+	free := capped
+	free.Cap = 0
+	for _, routes := range [][]desk.Route{{capped, free}, {free, capped}} {
+		if joined, err := desk.Join(routes...); err != nil || joined.Cap != d(50*hour) {
+			t.Errorf("cap %s, %v", joined.Cap, err)
 		}
 	}
 }

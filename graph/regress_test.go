@@ -521,3 +521,27 @@ func TestLoop_InnerAndOuterGoRoundAtOnce(t *testing.T) {
 		t.Errorf("the sink ran after %d rounds of the inner loop: %q", n, out.Log)
 	}
 }
+
+// A node may have runs of its own, in a store. If one of these waits, this one does not: whoever ran it was told that it waits, with questions that it refused
+// every answer to.
+func TestI17_ARunWhoseNodeRanAnotherOneThatWaitsHasFailed(t *testing.T) {
+	st := memory.New()
+	single := func(name string, node fn) *graph.Flow[notes] {
+		g := graph.New[notes](name)
+		g.Node("only", node)
+		g.Edge(graph.Start, "only")
+		g.Edge("only", graph.End)
+		return compile(t, g)
+	}
+	inner := single("inner", ask(new(counter), "?", fieldA))
+	outer := single("outer", func(ctx context.Context, s notes) (notes, error) {
+		return inner.Run(ctx, s, graph.WithStore(st), graph.WithRun("other"))
+	})
+	_, err := outer.Run(t.Context(), notes{}, graph.WithStore(st), graph.WithRun("this"))
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil || !strings.Contains(err.Error(), "run other waits, which is another one") {
+		t.Errorf("got %v", err)
+	}
+	if now, err := outer.Inspect(t.Context(), "this", graph.WithStore(st)); err != nil || now.Status != graph.StatusFailed {
+		t.Errorf("got %+v, %v", now, err)
+	}
+}

@@ -100,6 +100,9 @@ func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err e
 
 // failed leaves the task ready, to be entered again by the next resume.
 func (f *frame) failed(t *task, v *visit.Visit, err error) error {
+	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // the text alone: or this run would be taken for one that waits, with questions that it does not know
+		err = fmt.Errorf("graph: run %s waits, which is another one: answer it there, or run it without a store, as a part of this one: %v", other.Info.Run, err)
+	}
 	bad := v.BadAnswers()
 	f.sess.refused(bad)
 	f.mu.Lock()

@@ -1,7 +1,13 @@
 package main
 
-// deskMutants are of papers and audit logs, in each of the stores.
+// deskMutants are of what people see before they decide, and of papers and audit logs, in each of the stores.
 var deskMutants = []mutant{
+	{"I6", "the form of a yes sends a no", "app/tui/form.go",
+		swap(`err = f.o.isSaidBy(said)`, `err = nil`),
+		"./app/tui", "TestI6_TheFormOfAYes"},
+	{"I6", "what was leapt over counts as seen", "app/tui/frame.go",
+		swap(`for i := s.top; i < end; i++ {`, `for i := 0; i < end; i++ {`),
+		"./app/tui", "TestDetail_WhatWasLeaptOver"},
 	{"I12", "a change leaves no line", "store/memory/desk.go",
 		swap(`if len(beside.Audit) == 0 {`, `if true {`),
 		"./store/memory", "TestStore/I12"},
@@ -180,4 +186,7 @@ var deskMutants = []mutant{
 	{"I4", "what people approve is not charged to the limits of the rules", "executor/rules.go",
 		swap(`return e.charge(ctx, c, j.Charges)`, `return nil`),
 		"./internal/season", "Memory"},
+	{"I17", "one of several routes holds up the others", "desk/route.go",
+		swap("if r.AtOnce || len(r.Steps) == 0", "if len(r.Steps) == 0"),
+		"./desk", "TestI17_OfJoinedRoutesNone"},
 }

@@ -85,4 +85,7 @@ var graphMutants = []mutant{
 	{"I2", "a field that was renamed is lost in silence", "graph/load.go",
 		swap(`if len(unknown) == 0 || len(lacking) == 0 {`, `if true {`),
 		"./graph", "TestChanged"},
+	{"I17", "a run waits for the answer to a question of another one", "graph/step.go",
+		swap("errors.AsType[*fermata.InterruptError](err); waits {", "errors.AsType[*fermata.InterruptError](err); waits && false {"),
+		"./graph", "TestI17_ARunWhoseNode"},
 }

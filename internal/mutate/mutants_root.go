@@ -154,4 +154,7 @@ var rootMutants = []mutant{
 	{"I5", "two pieces of work at one place get each other's answers", "internal/visit/visit.go",
 		swap(`if s.memory().count(slot{s.Rel, what}) > 1 {`, `if s.memory().count(slot{s.Rel, what}) > 1000 {`),
 		"./graph", "TestInterrupt_Duplicate"},
+	{"I6", "what a method of a pointer writes is not shown", "internal/savable/savable.go",
+		swap("if !value.IsValid() || value.Kind() == reflect.Pointer {", "if true {"),
+		".", "TestI6_WhatIsShown"},
 }

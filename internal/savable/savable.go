@@ -3,6 +3,7 @@ package savable
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,8 +57,8 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 		if !keepsKeys(t.Key()) {
 			return []string{fmt.Sprintf("%s holds a %s, whose keys would not come back: use texts or integers, or a type with a MarshalText and an UnmarshalText that reads it", where, t)}
 		}
-		if method := unreached(t.Elem()); method != nil {
-			return []string{fmt.Sprintf("%s holds a %s, and what is in a map is not written by methods of a pointer, as *%s has them: use a map of pointers", where, t, method)}
+		if lost := unwritten(t, where); lost != "" {
+			return []string{lost}
 		}
 		return mistakes(t.Elem(), where, path)
 	case reflect.Pointer, reflect.Slice, reflect.Array:
@@ -81,6 +82,38 @@ func mistakes(t reflect.Type, where string, path []reflect.Type) []string {
 		return found
 	}
 	return nil
+}
+
+// Unwritten says what of a type is written as something else than its own methods would have it, because it is in a map; "" if nothing is.
+func Unwritten(t reflect.Type, where string) string { return unwrittenIn(t, where, nil) }
+
+func unwrittenIn(t reflect.Type, where string, path []reflect.Type) (lost string) {
+	if slices.Contains(path, t) || HasOwnJSON(t) {
+		return ""
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Map:
+		return cmp.Or(unwritten(t, where), unwrittenIn(t.Elem(), where, path))
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return unwrittenIn(t.Elem(), where, path)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if lost == "" && f.Tag.Get("json") != "-" {
+				lost = unwrittenIn(f.Type, where+"."+f.Name, path)
+			}
+		}
+	}
+	return lost
+}
+
+// unwritten is Unwritten for the values of a map.
+func unwritten(t reflect.Type, where string) string {
+	method := unreached(t.Elem())
+	if method == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s holds a %s, and what is in a map is not written by methods of a pointer, as *%s has them: use a map of pointers", where, t, method)
 }
 
 // unreached is a type in the values of a map whose JSON is written by methods of its pointer; nil if there is none. The values have no address, and so

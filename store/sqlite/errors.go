@@ -82,6 +82,15 @@ func kindOf(err error) error {
 	return nil
 }
 
+// withoutRoom says of an error of Open that the disk is full, where SQLite calls it an I/O error: the file beside the log cannot grow. It is not for writes: there the error may come
+// after a commit is in the log, and is not [ErrFull], which says that nothing was changed.
+func withoutRoom(err error) error {
+	if code(err) == sqlite3.SQLITE_IOERR_SHMSIZE {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
+
 // code returns SQLite's extended result code, or 0 if the error is not SQLite's.
 func code(err error) int {
 	if sqliteErr, ok := errors.AsType[*driver.Error](err); ok {

@@ -42,6 +42,14 @@ func TestCrash_PowerFault_AnyOperationMayFail(t *testing.T) {
 	}
 }
 
+// Whoever starts a server again on a disk that is full is told so. The file beside the log cannot grow then, and SQLite calls that an I/O error. (Of a write it may come after what was
+// written is on the disk, so there it does not say that nothing was changed.)
+func TestCrash_PowerFault_AFullDiskIsSaidAtOpen(t *testing.T) {
+	trouble := plugpull.Trouble{Kinds: []plugpull.Kind{plugpull.Writing, plugpull.Mapping}, Err: syscall.ENOSPC}
+	f := &faultyLife{T: t, history: newHistory(t, []powerStep{restart, restart}), trouble: trouble, says: ErrFull, rand: rand.New(rand.NewPCG(newPowerSeed(t), 2))}
+	f.live()
+}
+
 // In a group, too, any operation may fail. Who was told that it is done finds it done, also after a power loss; who was told nothing of it may repeat it; and then
 // everything is as it would be without trouble.
 func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {

@@ -220,7 +220,10 @@ func watchSize(tls *libc.TLS, file, size uintptr) int32 {
 
 func watchMap(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32 {
 	w := watchedAt(file)
-	if w.disk.Try(plugpull.Mapping) != nil {
+	switch err := w.disk.Try(plugpull.Mapping); {
+	case errors.Is(err, syscall.ENOSPC): // the file behind the memory has to grow
+		return sqlite3.SQLITE_IOERR_SHMSIZE
+	case err != nil:
 		return sqlite3.SQLITE_IOERR_SHMMAP
 	}
 	return function[mapFunc](w.methods.FxShmMap)(tls, file, region, size, extend, out)

@@ -64,7 +64,7 @@ func open(path string, patience time.Duration) (*Store, error) {
 	defer opening.Unlock()
 	s := &Store{name: name, writes: make(chan *write), closing: make(chan struct{}), clock: time.Now}
 	if err := s.open(context.Background(), full, patience); err != nil {
-		return nil, wrap("open", name, errors.Join(err, s.Close()))
+		return nil, wrap("open", name, withoutRoom(errors.Join(err, s.Close())))
 	}
 	return s, nil
 }

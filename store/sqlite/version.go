@@ -29,7 +29,7 @@ func Version(ctx context.Context, path string) (applied int, known []string, err
 	opening.Lock()
 	defer opening.Unlock()
 	if applied, err = probe(ctx, full, busyTimeout, steps); err != nil {
-		return 0, nil, wrap("look at", name, withContext(ctx, err))
+		return 0, nil, wrap("look at", name, withContext(ctx, withoutRoom(err)))
 	}
 	return applied, known, nil
 }

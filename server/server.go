@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -68,6 +69,8 @@ type Server struct {
 	unready              sometimes // in the log
 	// Lines that strangers can cause: sign-ins that are refused, those that fail, and callers of whom nobody can say who they are.
 	refusing, failing, unknown sparse.Lines
+	// unserved are those of calls that could not be served, by operation: none hides what happens to another.
+	unserved sync.Map
 }
 
 // New makes a server.
@@ -199,7 +202,10 @@ func (s *Server) report(p *Problem, operation string) {
 			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
 			return
 		}
-		s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause)
+		lines, _ := s.unserved.LoadOrStore(operation, new(sparse.Lines))
+		if left, ok := lines.(*sparse.Lines).Next(); ok { // a store that is full is so for everybody who comes, and the log may be on the same disk
+			s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause, "leftOut", left)
+		}
 	}
 }
 

@@ -37,6 +37,23 @@ func TestUnavailable_IsInTheLogWithItsReason(t *testing.T) {
 	}
 }
 
+// A store that fails does so for everybody who comes, and the disk that is full may be that of the log.
+func TestUnavailable_IsNotInTheLogForEach(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) {
+		c.Store = brokenList{c.Store, errors.New("the disk is gone")}
+	})
+	for range 30 {
+		s.call("approver@acme", "GET", "/api/v1/runs", "")
+	}
+	log := s.log.String()
+	if lines := strings.Count(log, "operation=list-runs"); lines == 0 || lines > 10 {
+		t.Errorf("the operator reads %d lines", lines)
+	}
+	if !strings.Contains(s.metrics(), `fermata_errors_total{where="operation"} 30`) {
+		t.Error("not each of them is counted")
+	}
+}
+
 // Whoever goes away before they are answered is no trouble of the server's.
 func TestUnavailable_NotForThoseWhoAreGone(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.Store = brokenList{c.Store, context.Canceled} })

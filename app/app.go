@@ -52,6 +52,7 @@ type program struct {
 	json     bool // programs read what it prints
 	parser   *kong.Kong
 	command  string // which it is, as keys create; "" if it is none
+	screen   bool   // the whole terminal is its own
 }
 
 // commands is the command line.
@@ -143,6 +144,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	}
 	if err != nil {
 		return p.fail(takenForFlag(err))
+	}
+	if server := serverOf(parsed); server != "" && !p.json {
+		waiting, stop := p.sayWaiting(ctx, server)
+		defer stop()
+		parsed.BindTo(waiting, (*context.Context)(nil))
 	}
 	return p.fail(parsed.Run())
 }

@@ -21,5 +21,6 @@ func (c *inboxScreen) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	p.screen = true
 	return tui.Run(ctx, tui.Config{Server: to, Kind: c.Kind, Limit: c.Limit, Out: p.out})
 }

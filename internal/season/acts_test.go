@@ -213,7 +213,7 @@ func (s *season) settle(a *ask, w word, want, got string, at time.Time) {
 	if a.question && (want == notAllowed || want == isOver && w.verb != desk.VerbRespond && got == badEdit) {
 		want = badEdit // it does not even fit; also when it would be too late
 	}
-	if want != badEdit && got == isOver && (!at.Before(a.deadline) || want == itCounts && s.lapsed(a.run, at)) {
+	if want != badEdit && got == isOver && (!at.Before(a.deadline) || s.lapsed(a.run, at)) {
 		return // nobody answered before it was too late; or the run has ended by itself, and nobody was told yet
 	}
 	s.tally[got]++

@@ -95,8 +95,10 @@ func (s *season) window(a *ask, e epoch, step int) (due, last time.Time) {
 func (s *season) needed(a *ask, e epoch, step int, due, last time.Time) bool {
 	plan := a.plan.steps[step]
 	switch {
-	case !s.service.late(last, 1).Before(e.until), !s.service.late(last, 4).Before(a.ended), e.loose, e.known && plan.at == 0:
-		return false // it was not due for two looks (at the first somebody else may have changed it at the same moment), or nobody was told any more what was over
+	case !s.service.late(last, 4).Before(e.until), !s.service.late(last, 4).Before(a.ended), e.loose, e.known && plan.at == 0:
+		// It was not due for as many looks as it may take: somebody else may have changed it at the moment of the first, then it is found to be told, and then
+		// once more if the channel was down.
+		return false
 	case plan.kind != desk.Remind:
 		return true
 	case s.service.wasDown(due, last):

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/booktest"
 )
 
-// overdue starts runs with two questions each, both of which are over their deadline. It returns when the server's clock says so.
+// overdue starts runs with two questions each, both of which are over their deadline when the next call comes.
 func overdue(t *testing.T, s *Store, runs ...string) {
 	t.Helper()
 	for _, run := range runs {

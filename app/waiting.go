@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -29,12 +30,15 @@ func (p *program) sayWaiting(ctx context.Context, server string) (_ context.Cont
 	}), func() { timer.Stop() }
 }
 
-// serverOf is the server that a command speaks to; "" if it speaks to none.
+// serverOf is the server that a command speaks to, as it may be shown; "" if it speaks to none.
 func serverOf(parsed *kong.Context) string {
 	for _, flag := range parsed.Selected().Flags {
 		if flag.Name == "url" {
-			url, _ := parsed.FlagValue(flag).(string)
-			return url
+			text, _ := parsed.FlagValue(flag).(string)
+			if u, err := url.Parse(text); err == nil {
+				return u.Redacted() // what is printed may end up in the log of a job
+			}
+			return "the server"
 		}
 	}
 	return ""

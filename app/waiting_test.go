@@ -39,7 +39,7 @@ func TestWaiting_PeopleAreToldOnce(t *testing.T) {
 
 func TestWaiting_IsForCommandsThatSpeakToAServer(t *testing.T) {
 	for args, want := range map[string]string{
-		"inbox --list --url http://a": "http://a", "approve r1 --url http://b": "http://b", "runs": "http://127.0.0.1:8080", "version": "", "config example": "",
+		"inbox --list --url http://a": "http://a", "approve r1 --url http://b": "http://b", "runs": "http://127.0.0.1:8080", "stats --url http://me:secret@c": "http://me:xxxxx@c", "version": "", "config example": "",
 	} {
 		parser, err := kong.New(new(commands), kong.Name("fermata"), groups, kong.Exit(func(int) {}), kong.Writers(new(bytes.Buffer), new(bytes.Buffer)))
 		if err != nil {

@@ -1,8 +1,13 @@
 package executor_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,4 +142,38 @@ func TestLapse_WhatExpiresKeepsItsGraph(t *testing.T) {
 			t.Errorf("%s", l.Raw)
 		}
 	}
+}
+
+// unwritable is a store with questions that are over their deadline, of which nothing can be written.
+type unwritable struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (u *unwritable) Expire(ctx context.Context, _ time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	if u.looks.Add(1) > 1000 { // or a loop without a pause would never end here
+		<-ctx.Done()
+	}
+	for n := range limit {
+		id := fmt.Sprint("q-", n)
+		question := store.Interrupt{Account: "acme", Run: "r"}
+		question.ID = id
+		beside(question, &store.Paper{Account: "acme", Kind: store.RequestPaper, ID: id, Revision: 1, Body: []byte("?")})
+	}
+	return nil, errors.New("the disk is full")
+}
+
+// Questions that were to be put off counted as done, also when nothing could be written: so there was always more to do at once, and the store was asked without a
+// pause for as long as it was full.
+func TestSweep_RestsIfNothingCanBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unwritable{Store: memory.NewRuns(nil)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
+		e.Start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if looks := s.looks.Load(); looks < 10 || looks > 70 {
+			t.Errorf("it looked %d times in a minute, once a second", looks)
+		}
+	})
 }

@@ -104,7 +104,7 @@ func (e *Executor) sweep() {
 		if expired > 0 {
 			e.nudge()
 		}
-		if expired+spared < expireAtOnce {
+		if err != nil || expired+spared < expireAtOnce {
 			e.rests(e.config.Poll)
 		}
 	}

@@ -120,7 +120,7 @@ var deskMutants = []mutant{
 		swap(`if !i.with.PutsOff(i.ID) {`, `if true {`),
 		"./store/postgres", "TestStore/I10_Expire"},
 	{"I10", "PostgreSQL: who is at one of many that expire holds up all", "store/postgres/expire.go",
-		swap(`!alone && (err != nil || !whole) {`, `!alone && err != nil && !whole {`),
+		swap(`> 1 && (err != nil || !whole) {`, `> 1 && err != nil && !whole {`),
 		"./store/postgres", "TestExpire_OneThat"},
 	{"I9", "PostgreSQL: what expires does not wait for its turn", "store/postgres/expire.go",
 		swap("isAlive + ` AND ` + inTurnNow + `", "isAlive + `"),

@@ -102,7 +102,7 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 	var due []dueInterrupt
 	by := pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}
 	list(&t, &due, scanDue, dueSQL, max(limit, 0), by)
-	if err := s.look(ctx, op, &t); err != nil {
+	if err := s.look(ctx, op, &t); err != nil || len(due) == 0 {
 		return nil, err
 	}
 	if beside != nil {
@@ -111,7 +111,7 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 		}
 	}
 	expired, whole, err := s.expire(ctx, op, by, due)
-	if alone := len(due) == 1; !alone && (err != nil || !whole) {
+	if len(due) > 1 && (err != nil || !whole) {
 		expired, err = s.expireEach(ctx, op, by, due) // one of them holds up no other
 	}
 	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
@@ -146,9 +146,6 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 		with := beside[i.Account]
 		with.Papers, with.Audit = append(with.Papers, i.with.Papers...), append(with.Audit, i.with.Audit...)
 		beside[i.Account] = with
-	}
-	if len(due) == 0 {
-		return nil, true, nil
 	}
 	var t turn
 	var made string

@@ -88,4 +88,7 @@ var graphMutants = []mutant{
 	{"I17", "a run waits for the answer to a question of another one", "graph/step.go",
 		swap("errors.AsType[*fermata.InterruptError](err); waits {", "errors.AsType[*fermata.InterruptError](err); waits && false {"),
 		"./graph", "TestI17_ARunWhoseNode"},
+	{"I17", "to let a graph go on that a node runs is a state without anything in it", "graph/inspect.go",
+		swap("answer = nil // for whoever", "_ = answer // for whoever"),
+		"./graph", "TestHold_OfAGraphThatANodeRunsGoesOn"},
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // beatPaper is the heartbeat of all processes that let questions expire. It belongs to no account. Before anything expires the heartbeat is read, and
-// written if it is old. So a gap in it is a time in which no process was running, and every process that lets a question expire knows of the gap.
+// written if it is old. So a gap in it is a time in which no process was running, or which the clock of the store left out; and every process that lets a
+// question expire knows of the gap.
 const beatPaper store.PaperKind = "beat"
 
 // beatID is the id of the only one.
@@ -40,8 +41,8 @@ type outage struct {
 }
 
 // pulse makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
-// heartbeat is fresh there cannot have been an outage that it does not know of.
-func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
+// heartbeat is fresh there cannot have been an outage that it does not know of. trusted says whether now is.
+func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat, trusted bool) error {
 	for try := 0; !e.fresh(now, *last); try++ {
 		var heard beat
 		paper, err := e.readFacts(ctx, "", beatPaper, beatID, &heard)
@@ -57,7 +58,7 @@ func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 			*last = heard
 			return nil
 		}
-		next := e.beats(now, heard)
+		next := e.beats(now, heard, trusted)
 		err = e.note(ctx, &paper, next, time.Time{})
 		if errors.Is(err, store.ErrStale) { // another process wrote one
 			err = backOff(ctx, try)
@@ -76,12 +77,12 @@ func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the heartbeat after last. If last is too long ago, there was an outage. Outages that end in the future were written by a clock that was wrong;
-// they are dropped, because package desk takes none that is not over.
-func (e *Executor) beats(now time.Time, last beat) beat {
-	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return o.End.After(now) })}
+// beats is the heartbeat after last. If last is too long ago, there was an outage. Outages that end in the future were written by a clock that was wrong,
+// and are dropped if this one is right.
+func (e *Executor) beats(now time.Time, last beat, trusted bool) beat {
+	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return trusted && o.End.After(now) })}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
-		e.config.Log.Warn("nobody looked at the clock for a while: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
+		e.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now})
 		next.Outages = next.Outages[max(0, len(next.Outages)-outagesKept):]
 	}
@@ -93,6 +94,9 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {
+		if o.End.After(now) {
+			continue // package desk takes none that is not over
+		}
 		change, err := desk.Apply(request, desk.Outage{Start: o.Start, End: o.End}, e.env(now))
 		if err != nil {
 			return nil, err

@@ -119,9 +119,12 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	e.heard()
 	if !guard.trusts(now, time.Now()) {
 		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped)
-		return 0, 0, nil
+		if guard.behind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
+			err = e.pulse(e.life, now, last, false)
+		}
+		return 0, 0, err
 	}
-	if err := e.pulse(e.life, now, last); err != nil {
+	if err := e.pulse(e.life, now, last, true); err != nil {
 		return 0, 0, err
 	}
 	if last.At.After(now) {
@@ -156,24 +159,25 @@ type clockGuard struct {
 }
 
 const (
-	maxSkew  = time.Minute     // how far the two clocks may differ in the beginning
-	maxDrift = 5 * time.Second // how far they may drift apart between two looks
-	patience = time.Hour       // how long a jump is not believed
+	maxSkew  = time.Minute // how far the two clocks may differ in the beginning, and drift apart between two looks: a machine that was moved stood still for seconds
+	patience = time.Hour   // how long a jump is not believed
 )
 
 func (g *clockGuard) trusts(store, here time.Time) bool {
-	tolerance := maxDrift
 	if g.begun.IsZero() {
-		g.begun, tolerance = here, maxSkew
+		g.begun = here
 	}
 	offset := store.Sub(g.begun.Round(0)) - here.Sub(g.begun) // the wall clock as it was, and monotonic time since
 	switch {
-	case (offset - g.offset).Abs() <= tolerance:
+	case (offset - g.offset).Abs() <= maxSkew:
 		g.offset, g.since = offset, time.Time{}
-	case g.since.IsZero() || (offset-g.jumped).Abs() > maxDrift:
+	case g.since.IsZero() || (offset-g.jumped).Abs() > maxSkew:
 		g.jumped, g.since = offset, here
 	case here.Sub(g.since) >= patience:
 		g.offset, g.since = offset, time.Time{}
 	}
 	return g.since.IsZero()
 }
+
+// behind reports whether a clock that is not trusted was set back.
+func (g *clockGuard) behind() bool { return g.jumped < g.offset }

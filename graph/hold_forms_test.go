@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/store/memory"
@@ -36,7 +38,37 @@ func TestHold_TakesBackAStateInEveryFormOfItsType(t *testing.T) {
 	})
 	t.Run("unchanged", func(t *testing.T) {
 		handBack(t, note{"draft"}, `{"Text":"draft"}`, nil, json.RawMessage(`null`))
+		handBack(t, any("draft"), `"draft"`, nil, json.RawMessage(`null`))
+		handBack(t, map[string]string{"a": "draft"}, `{"a":"draft"}`, nil, json.RawMessage(`null`))
 	})
+}
+
+// To let a run go on is null for everybody who is not in the process. To a graph that the code of a node runs it was a state with nothing in it: a struct was
+// asked for again and again, and anything else was emptied.
+func TestHold_OfAGraphThatANodeRunsGoesOnWithNull(t *testing.T) {
+	goesOnInside(t, notes{A: "draft"})
+	goesOnInside(t, map[string]string{"a": "draft"})
+	goesOnInside(t, any("draft"))
+}
+
+func goesOnInside[S any](t *testing.T, input S) {
+	t.Helper()
+	inner := graph.New[S]("inner")
+	inner.Node("pass", func(_ context.Context, s S) (S, error) { return s, nil })
+	inner.Edge(graph.Start, "pass")
+	inner.Edge("pass", graph.End)
+	inner.HoldBefore("pass")
+	innerFlow := compile(t, inner)
+	var out S
+	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (_ notes, err error) {
+		out, err = innerFlow.Run(ctx, input)
+		return s, err
+	}))
+	_, err := h.start(notes{})
+	_, err = h.resume(graph.Answer(h.waits(err)[0].ID, json.RawMessage(`null`)))
+	if d := cmp.Diff(any(input), any(out)); d != "" || err != nil {
+		t.Errorf("%T: %v, (-want +got)\n%s", input, err, d)
+	}
 }
 
 // handBack answers a hold with each of these, and expects the run to end with this state.

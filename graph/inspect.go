@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,6 +126,9 @@ func (fl *compiled) down(place fermata.Address) (inner *compiled, first string, 
 }
 
 func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error) {
+	if raw, ok := answer.(json.RawMessage); ok && bytes.Equal(bytes.TrimSpace(raw), jsonNull) {
+		answer = nil // for whoever is not in this process; it is no state without anything in it
+	}
 	if len(place) <= 1 {
 		return encodeState(fl.shape, answer)
 	}

@@ -119,7 +119,7 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 	}
 	e.heard()
 	if !guard.trusts(now) {
-		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped)
+		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped.Round(time.Second))
 		if guard.behind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
 			err = e.pulse(e.life, now, last)
 		}

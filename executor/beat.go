@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -41,8 +40,8 @@ type outage struct {
 }
 
 // pulse makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
-// heartbeat is fresh there cannot have been an outage that it does not know of. trusted says whether now is.
-func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat, trusted bool) error {
+// heartbeat is fresh there cannot have been an outage that it does not know of.
+func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 	for try := 0; !e.fresh(now, *last); try++ {
 		var heard beat
 		paper, err := e.readFacts(ctx, "", beatPaper, beatID, &heard)
@@ -58,7 +57,7 @@ func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat, trusted
 			*last = heard
 			return nil
 		}
-		next := e.beats(now, heard, trusted)
+		next := e.beats(now, heard)
 		err = e.note(ctx, &paper, next, time.Time{})
 		if errors.Is(err, store.ErrStale) { // another process wrote one
 			err = backOff(ctx, try)
@@ -77,10 +76,9 @@ func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the heartbeat after last. If last is too long ago, there was an outage. Outages that end in the future were written by a clock that was wrong,
-// and are dropped if this one is right.
-func (e *Executor) beats(now time.Time, last beat, trusted bool) beat {
-	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return trusted && o.End.After(now) })}
+// beats is the heartbeat after last. If last is too long ago, there was an outage.
+func (e *Executor) beats(now time.Time, last beat) beat {
+	next := beat{At: now, Outages: last.Outages}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
 		e.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now})
@@ -95,7 +93,7 @@ func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) 
 	var changes []desk.Change
 	for _, o := range outages {
 		if o.End.After(now) {
-			continue // package desk takes none that is not over
+			continue // of a clock that was wrong, now or then. Package desk takes none that is not over
 		}
 		change, err := desk.Apply(request, desk.Outage{Start: o.Start, End: o.End}, e.env(now))
 		if err != nil {

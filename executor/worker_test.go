@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// The lid of a laptop was closed for a night. Nothing was said, reminded or let expire for an hour after that, and a yes to what was open was too late.
+func TestClockGuard_KnowsHowLongTheMachineSlept(t *testing.T) {
+	begin, night := time.Now(), 10*time.Hour
+	var guard clockGuard
+	if !guard.agrees(begin.Round(0), begin, time.Minute) || !guard.agrees(begin.Add(time.Hour+night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a night is taken for a jump")
+	}
+	if guard.agrees(begin.Add(time.Hour+2*night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a jump is taken for a night")
+	}
+}
+
 func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) {
 	begin := time.Now()
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
@@ -26,7 +38,7 @@ func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			var guard clockGuard
 			for _, l := range looks {
-				if got := guard.trusts(at(l.store).Round(0), at(l.here)); got != l.trusts {
+				if got := guard.agrees(at(l.store).Round(0), at(l.here), 0); got != l.trusts {
 					t.Errorf("after %v the store says %v: trusted %v", l.here, l.store, got)
 				}
 			}

@@ -150,12 +150,12 @@ func (e *StepLimitError) Error() string {
 	return fmt.Sprintf("graph: %q took %d steps without a rest: does it loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
 }
 
-// ChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, or its state has
-// fields that seem to be renamed. Nothing was run or changed. Bring them back, or say with [Graph.Rename] and
-// [Graph.MigrateState] what became of them.
+// ChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, its state has
+// fields that seem to be renamed, or it asks a question of a kind that is gone. Nothing was run or changed. Bring them back, or
+// say with [Graph.Rename] and [Graph.MigrateState] what became of nodes and fields.
 type ChangedError struct {
 	Run string
-	// Missing are the addresses of the nodes, or the fields, that are gone.
+	// Missing are the addresses of the nodes, or the fields, or the questions, that are gone.
 	Missing []string
 }
 

@@ -58,8 +58,21 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 	if err := fl.resumable(s.loaded); err != nil {
 		return err
 	}
+	if missing := s.unknownKinds(); len(missing) > 0 {
+		return fl.changed(run, missing...)
+	}
 	_, err = fl.savedState(s.loaded, "", nil)
 	return err
+}
+
+// unknownKinds are the open questions that nobody could answer in this program.
+func (s *session) unknownKinds() (missing []string) {
+	for _, r := range s.records.All() {
+		if _, known := fermata.LookupKind(r.Kind); !known && r.Kind != "" && r.Kind != KindHold && r.Status == visit.Open {
+			missing = append(missing, noSuchKind(r))
+		}
+	}
+	return missing
 }
 
 // CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that [Flow.Resume] would return. It runs

@@ -425,13 +425,18 @@ func (s *session) checkOne(r *visit.Record, answer any, root *compiled) (data js
 	}
 	kind, ok := fermata.LookupKind(r.Kind)
 	if !ok {
-		return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: errors.New("this program does not have that kind")}
+		return nil, root.changed(s.run, noSuchKind(r))
 	}
 	data, err = kind.Check(r.Data, answer)
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		bad.ID = r.ID
 	}
 	return data, err
+}
+
+// noSuchKind says of a question that this program does not have its kind.
+func noSuchKind(r *visit.Record) string {
+	return fmt.Sprintf("a question of the kind %q at %s", r.Kind, r.Address)
 }
 
 // answerForm names the form of answers that the kind of an interrupt has in this program.

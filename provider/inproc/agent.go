@@ -99,7 +99,9 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	if err != nil {
 		return agent.Finished{}, err
 	}
-	return last(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
+	return deliver(answers, func(answers map[string]any) (agent.Finished, error) {
+		return last(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
+	})
 }
 
 // last is what the events came to. Whoever watches hears of them.

@@ -121,8 +121,10 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	if err != nil {
 		return state, err
 	}
-	ctx = fermata.BatchResumeWithData(ctx, answers)
-	return g.flow.Resume(ctx, e.Run.ID, append(options, graph.TakeOver())...) // the executor's fence says that it may
+	options = append(options, graph.TakeOver()) // the executor's fence says that it may
+	return deliver(answers, func(answers map[string]any) (S, error) {
+		return g.flow.Resume(fermata.BatchResumeWithData(ctx, answers), e.Run.ID, options...)
+	})
 }
 
 func (g *flowGraph[S]) checks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {

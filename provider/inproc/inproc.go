@@ -161,6 +161,22 @@ func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[strin
 	return targets, nil
 }
 
+// deliver goes on with these answers, without those that this program does not take: another one did, before a deploy or beside this one. Their questions stay
+// open, and are asked again.
+func deliver[T any](answers map[string]any, resume func(map[string]any) (T, error)) (T, error) {
+	for {
+		end, err := resume(answers)
+		bad, unfit := errors.AsType[*fermata.AnswerError](err)
+		if _, waits := fermata.ExtractInterruptInfo(err); waits || !unfit {
+			return end, err
+		}
+		if _, given := answers[bad.ID]; !given {
+			return end, err
+		}
+		delete(answers, bad.ID) // and nothing has run
+	}
+}
+
 // said is an answer as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no; on any
 // other question there is none that could be given in the place of an answer.
 func said(answer provider.Answer, kind string) (json.RawMessage, error) {

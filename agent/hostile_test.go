@@ -98,27 +98,32 @@ func TestTellErrors_LeavesWhatIsTheRunsOwnBusiness(t *testing.T) {
 }
 
 func TestI6_APolicyThatChangesWhatItSeesDoesNotBlindTheNext(t *testing.T) {
+	masks := fermata.PolicyFunc(func(_ context.Context, r fermata.ActionRequest) (fermata.Ruling, error) {
+		if i := bytes.Index(r.Args, []byte("Paris")); i >= 0 {
+			copy(r.Args[i:], "*****")
+		}
+		return fermata.Ruling{Verdict: fermata.Allow}, nil
+	})
+	denies := fermata.PolicyFunc(func(_ context.Context, r fermata.ActionRequest) (fermata.Ruling, error) {
+		if bytes.Contains(r.Args, []byte("Paris")) {
+			return fermata.Ruling{Verdict: fermata.Deny}, nil
+		}
+		return fermata.Ruling{Verdict: fermata.Allow}, nil
+	})
 	for name, options := range map[string][]tool.Option{"effect": nil, "repeatable": {tool.Repeatable()}} {
-		t.Run(name, func(t *testing.T) {
-			var c counter
-			book := tool.New("book", "", func(_ context.Context, in city) (string, error) { c.add("book " + in.To); return "", nil }, options...)
-			masks := fermata.PolicyFunc(func(_ context.Context, r fermata.ActionRequest) (fermata.Ruling, error) {
-				if i := bytes.Index(r.Args, []byte("Paris")); i >= 0 {
-					copy(r.Args[i:], "*****")
-				}
-				return fermata.Ruling{Verdict: fermata.Allow}, nil
+		for _, order := range []struct {
+			name         string
+			tool, runner fermata.Policy
+		}{{"the tool's sees it", denies, masks}, {"the runner's sees it", masks, denies}} {
+			t.Run(name+", "+order.name, func(t *testing.T) {
+				var c counter
+				book := tool.New("book", "", func(_ context.Context, in city) (string, error) { c.add("book " + in.To); return "", nil }, options...)
+				r := newRunner(t, chat(&c, "a", tools(tool.Guard(book, order.tool)), script.Call("book", `{"to":"Paris"}`), script.Say("done")),
+					func(config *agent.RunnerConfig) { config.Policy = order.runner })
+				play(r.Query(t.Context(), "hi", agent.WithRun("r"))).finished(t)
+				c.want(t, map[string]int{"model a": 2})
 			})
-			denies := fermata.PolicyFunc(func(_ context.Context, r fermata.ActionRequest) (fermata.Ruling, error) {
-				if bytes.Contains(r.Args, []byte("Paris")) {
-					return fermata.Ruling{Verdict: fermata.Deny}, nil
-				}
-				return fermata.Ruling{Verdict: fermata.Allow}, nil
-			})
-			r := newRunner(t, chat(&c, "a", tools(tool.Guard(book, denies)), script.Call("book", `{"to":"Paris"}`), script.Say("done")),
-				func(config *agent.RunnerConfig) { config.Policy = masks })
-			play(r.Query(t.Context(), "hi", agent.WithRun("r"))).finished(t)
-			c.want(t, map[string]int{"model a": 2})
-		})
+		}
 	}
 }
 

@@ -56,13 +56,17 @@ func trusting(named []string) (audit.Trust, error) {
 		}
 		keys = append(keys, strings.Fields(key)...)
 	}
-	return audit.Trusting(keys...)
+	trust, err := audit.Trusting(keys...)
+	if err != nil {
+		err = usage("--pub: it is neither a public key nor a file with one; fermata audit sign and fermata audit checkpoints print it: %w", err)
+	}
+	return trust, err
 }
 
 type auditVerify struct {
 	auditOf
 	trusted
-	Kept []string `help:"A checkpoint that was kept elsewhere, or a folder of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
+	Kept []string `help:"A checkpoint that was kept elsewhere (and --pub), or a folder of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
 	File string   `help:"An export, in the place of the store." placeholder:"FILE" type:"existingfile"`
 }
 
@@ -80,6 +84,9 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 	var err error
 	if against.Trust, err = c.trust(); err != nil {
 		return err
+	}
+	if len(against.Kept) > 0 && against.Trust.Nobody() { // or a log that is whole would be said not to be
+		return usage("--kept: a checkpoint says nothing without the public key of whoever signed it: say that with --pub; a folder (audit.sign.dir) has it")
 	}
 	out := p.out
 	if p.json {

@@ -80,3 +80,30 @@ func TestAudit_FromTheStoreToTheAuditor(t *testing.T) {
 		t.Errorf("%d lines: %s", n, again)
 	}
 }
+
+// Held against a checkpoint without the key of whoever signed it, a log that was whole was said not to be; and a file of keys that is not there was taken for a key.
+func TestAudit_ACheckpointWithoutItsKeySaysNothingOfTheLog(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	dir := t.TempDir()
+	at := []string{"--store", url, "--account", "acme"}
+	code, signed, errs := call(t, append([]string{"audit", "sign", "--key", filepath.Join(dir, "audit.key")}, at...)...)
+	if code != exitOK {
+		t.Fatal(errs)
+	}
+	_, public, _ := strings.Cut(errs, "public key: ")
+	kept := filepath.Join(dir, "acme.checkpoint")
+	if err := os.WriteFile(kept, []byte(signed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verify := append([]string{"audit", "verify", "--kept", kept}, at...)
+	if code, out, errs := call(t, verify...); code != exitUsage || out != "" || !strings.Contains(errs, "--pub") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if code, out, errs := call(t, append(verify, "--pub", filepath.Join(dir, "audit.pub"))...); code != exitUsage || out != "" || !strings.Contains(errs, "neither a public key nor a file") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if code, out, errs := call(t, append(verify, "--pub", strings.TrimSpace(public))...); code != exitOK || !strings.Contains(out, "Whole.") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+}

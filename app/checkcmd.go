@@ -40,7 +40,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	}
 	if applied, known, err := k.version(ctx); err != nil {
 		return err
-	} else if applied < len(known) && !k.isNew() {
+	} else if applied > 0 && applied < len(known) {
 		return errPendingMigrations
 	}
 	return c.withExecutor(ctx, p, func(o *opened) error {

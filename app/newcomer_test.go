@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -334,6 +337,33 @@ func TestStore_ThatIsNotThere(t *testing.T) {
 }
 
 // What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
+// To list the keys with a newer program changed the schema under the servers of before, and made one in whatever database the URL named.
+func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
+	old, err := os.ReadFile("../store/sqlite/testdata/version-1.db")
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	if err = errors.Join(err, os.WriteFile(path, old, 0o600), box.MakeFile(path+".key")); err != nil {
+		t.Fatal(err)
+	}
+	older, none := "sqlite:"+path, pgtest.New(t)
+	for _, args := range [][]string{{"keys", "list", "acme"}, {"audit", "verify", "--account", "acme"}, {"store", "size"}, {"audit", "reconcile", "--account", "acme"}, {"store", "export", "acme"}} {
+		args = append(args, "--key-file", path+".key", "--store")
+		if exit, _, errOut := call(t, append(args, older)...); exit != exitError || !strings.Contains(errOut, "the schema of the store is at 1, and this program needs") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "there is no store in the schema fermata of that database") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+	if exit, _, errOut := call(t, "check", "--key-file", path+".key", "--store", none); exit != exitNotFound {
+		t.Errorf("check: %d %s", exit, errOut)
+	}
+	for at, was := range map[string]string{older: "was at 1", none: "was at 0"} {
+		if exit, out, errOut := call(t, "migrate", "--dry-run", "--store", at); exit != exitFound || !strings.Contains(out, was) {
+			t.Errorf("%d %s %s", exit, out, errOut)
+		}
+	}
+}
+
 func TestReadable_ShowsWhatIsMeant(t *testing.T) {
 	for data, want := range map[string]string{
 		`"Approve \u0026 publish \u003Cnow\u003e"`: `"Approve & publish <now>"`,

@@ -188,8 +188,26 @@ func (k keeping) isNew() bool {
 
 // missing says that there is no store, and what to do about it.
 func (k keeping) missing() error {
-	path, _ := k.sqlite()
+	path, ok := k.sqlite()
+	if !ok {
+		path = "in the schema " + k.Store.Schema + " of that database"
+	}
 	return fmt.Errorf("%w %s: --store or --config names another one, fermata migrate makes this one", errNoStore, path)
+}
+
+// current refuses a store that is not there, or whose schema would have to be changed first: only migrate and the start of a server may do that. Servers of
+// before may be at work on it, and whoever only looks has to leave it as it is.
+func (k keeping) current(ctx context.Context) error {
+	applied, known, err := k.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case applied == 0:
+		return k.missing()
+	case applied < len(known):
+		return fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate, or the program of the server", applied, len(known))
+	}
+	return nil
 }
 
 // providers are those that this program has.
@@ -239,11 +257,11 @@ func (p place) open(ctx context.Context, of *program) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.ready(ctx); err != nil {
+	if _, err := k.keyFile(); err != nil {
 		return nil, err
 	}
-	if k.isNew() { // before somebody looks for its key
-		return nil, k.missing()
+	if err := k.current(ctx); err != nil { // before somebody looks for its key
+		return nil, err
 	}
 	file, path, err := k.openBox(false)
 	if err != nil {
@@ -272,7 +290,7 @@ func (p place) withStore(ctx context.Context, use func(store.Store) error) error
 	if err != nil {
 		return err
 	}
-	if err := k.ready(ctx); err != nil {
+	if err := k.current(ctx); err != nil {
 		return err
 	}
 	s, err := k.open(ctx, true)

@@ -94,7 +94,10 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	defer response.Body.Close()
 	body := &watched{response.Body, limit}
 	if response.StatusCode != http.StatusOK {
-		data, _ := io.ReadAll(io.LimitReader(body, maxAnswer))
+		data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+		if err != nil { // half of a refusal has no code; asked again, the server says it
+			return 0, cmp.Or(silenced(ctx), err)
+		}
 		return refusal(response, data)
 	}
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {

@@ -244,7 +244,7 @@ func (e *Executor) tick() {
 
 func (e *Executor) ticks(guard *clockGuard) error {
 	now, err := e.store.Now(e.life)
-	if err != nil || !guard.trusts(now, time.Now()) {
+	if err != nil || !guard.trusts(now) {
 		return err
 	}
 	due, err := e.store.Due(e.life, store.RequestPaper, atOnce)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -12,7 +11,8 @@ import (
 )
 
 // beatPaper is the heartbeat of all processes that let questions expire. It belongs to no account. Before anything expires the heartbeat is read, and
-// written if it is old. So a gap in it is a time in which no process was running, and every process that lets a question expire knows of the gap.
+// written if it is old. So a gap in it is a time in which no process was running, or which the clock of the store left out; and every process that lets a
+// question expire knows of the gap.
 const beatPaper store.PaperKind = "beat"
 
 // beatID is the id of the only one.
@@ -76,12 +76,11 @@ func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the heartbeat after last. If last is too long ago, there was an outage. Outages that end in the future were written by a clock that was wrong;
-// they are dropped, because package desk takes none that is not over.
+// beats is the heartbeat after last. If last is too long ago, there was an outage.
 func (e *Executor) beats(now time.Time, last beat) beat {
-	next := beat{At: now, Outages: slices.DeleteFunc(last.Outages, func(o outage) bool { return o.End.After(now) })}
+	next := beat{At: now, Outages: last.Outages}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
-		e.config.Log.Warn("nobody looked at the clock for a while: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
+		e.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now})
 		next.Outages = next.Outages[max(0, len(next.Outages)-outagesKept):]
 	}
@@ -93,6 +92,9 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {
+		if o.End.After(now) {
+			continue // of a clock that was wrong, now or then. Package desk takes none that is not over
+		}
 		change, err := desk.Apply(request, desk.Outage{Start: o.Start, End: o.End}, e.env(now))
 		if err != nil {
 			return nil, err

@@ -295,6 +295,38 @@ func TestI17_AnOutageOfAWrongClockDoesNotKeepQuestionsOpen(t *testing.T) {
 	}
 }
 
+// The story: the clock of the store was days behind for a few minutes. What was asked meanwhile had a deadline of those days, and when the clock was
+// right again it was over at once: nobody had had the time to look at it.
+func TestI10_WhatIsAskedByAClockThatIsBehindHasItsGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var behind atomic.Int64
+		s := memory.NewRuns(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) })
+		d := new(dropper)
+		change := func(c *executor.Config) {
+			quick(24*time.Hour, time.Hour)(c)
+			c.Poll = 10 * time.Second
+		}
+		e := d.executor(t, s, change)
+		e.Start()
+		time.Sleep(time.Minute)
+		behind.Store(int64(48 * time.Hour))
+		time.Sleep(time.Minute)
+		startDrop(t, e)
+		time.Sleep(time.Minute)
+		if err := e.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		behind.Store(0)
+		next := d.executor(t, s, change) // which has not seen the clock otherwise
+		next.Start()
+		time.Sleep(50 * time.Minute)
+		completed(t, mustRun(t, next, addressed(t, next, decision("yes", "approve"))))
+		if got := outagesOf(t, s); len(got) != 1 {
+			t.Errorf("the outages are %s", got)
+		}
+	})
+}
+
 // sleepy is a store whose process falls asleep when it is about to read the heartbeat.
 type sleepy struct {
 	store.Store

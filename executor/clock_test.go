@@ -2,6 +2,8 @@ package executor_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,53 +25,105 @@ func (l looked) Now(ctx context.Context) (time.Time, error) {
 	return l.Store.Now(ctx)
 }
 
-// The clock of a real server jumps two days ahead, and two back. Nothing expires by it, for no replica, also not for one that comes up meanwhile; what
-// is refused as too late is taken when the clock is right again; and what is done is done once.
-func TestI10_AServerWhoseClockJumpsExpiresNothing(t *testing.T) {
-	server := pgtest.StartWithClock(t)
-	database := server.Database(t)
-	d := new(dropper)
-	var times atomic.Int64
-	replica := func() *executor.Executor {
+// leaping is a real server whose clock can be set, with replicas that look at it all the time.
+type leaping struct {
+	t      *testing.T
+	server *pgtest.Clocked
+	open   func() store.Store
+	looks  atomic.Int64
+	dropper
+}
+
+func newLeaping(t *testing.T) *leaping {
+	l := &leaping{t: t, server: pgtest.StartWithClock(t)}
+	database := l.server.Database(t)
+	l.open = func() store.Store {
 		s, err := postgres.Open(t.Context(), database, postgres.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		e := d.executor(t, looked{s, &times}, func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, 10*time.Millisecond })
-		e.Start()
-		return e
+		return looked{s, &l.looks}
 	}
-	manyLooks := func(ctx context.Context) {
-		for from := times.Load(); times.Load() < from+20; {
-			select {
-			case <-ctx.Done():
-				t.Fatal("nobody looks at the clock")
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-	}
-	first, second := replica(), replica()
-	startDrop(t, first)
-	manyLooks(t.Context()) // at a clock that is right
+	return l
+}
 
-	for _, ahead := range []time.Duration{48 * time.Hour, -48 * time.Hour, 25 * time.Hour} {
-		server.Jump(t, ahead)
-		manyLooks(t.Context())
-		replica() // which has never seen it otherwise
-		manyLooks(t.Context())
-		view, err := second.Look(t.Context(), "acme", "drop-1")
-		if err != nil || view.Run.Status != store.Waiting || view.Interrupts[0].State != store.Pending {
-			t.Fatalf("%v ahead: it is %+v, %v", ahead, view, err)
+func (l *leaping) replica() *executor.Executor {
+	e := l.executor(l.t, l.open(), func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, 10*time.Millisecond })
+	e.Start()
+	return e
+}
+
+// jump sets the clock, and waits until everybody has seen it.
+func (l *leaping) jump(ahead time.Duration) {
+	l.server.Jump(l.t, ahead)
+	l.manyLooks()
+}
+
+func (l *leaping) manyLooks() {
+	for from := l.looks.Load(); l.looks.Load() < from+20; {
+		select {
+		case <-l.t.Context().Done():
+			l.t.Fatal("nobody looks at the clock")
+		case <-time.After(5 * time.Millisecond):
 		}
+	}
+}
+
+// waits says that the question is open, whatever the clock says.
+func (l *leaping) waits(e *executor.Executor, ahead time.Duration) {
+	l.t.Helper()
+	view, err := e.Look(l.t.Context(), "acme", "drop-1")
+	if err != nil || view.Run.Status != store.Waiting || view.Interrupts[0].State != store.Pending {
+		l.t.Fatalf("I10: %v ahead: it is %+v, %v", ahead, view, err)
+	}
+}
+
+// The clock of a real server jumps two days ahead, and two back. Nothing expires by it, for no replica, also not for one that comes up meanwhile; what
+// is refused as too late is taken when the clock is right again; and what is done is done once.
+func TestI10_AServerWhoseClockJumpsExpiresNothing(t *testing.T) {
+	l := newLeaping(t)
+	first, second := l.replica(), l.replica()
+	startDrop(t, first)
+	l.manyLooks() // at a clock that is right
+	for _, ahead := range []time.Duration{48 * time.Hour, -48 * time.Hour, 25 * time.Hour} {
+		l.jump(ahead)
+		l.replica() // which has never seen it otherwise
+		l.manyLooks()
+		l.waits(second, ahead)
 	}
 	if _, err := second.Run(t.Context(), addressed(t, second, decision("early", "approve"))); err == nil {
 		t.Error("I10: the server believes that it is too late, and takes it")
 	}
-	server.Jump(t, 0)
-	manyLooks(t.Context())
+	l.jump(0)
 	completed(t, mustRun(t, second, addressed(t, second, decision("1", "approve"))))
-	if d.dropped.Load() != 1 {
-		t.Errorf("I4: dropped %d times", d.dropped.Load())
+	if l.dropped.Load() != 1 {
+		t.Errorf("I4: dropped %d times", l.dropped.Load())
 	}
+}
+
+// However often the clock of a real server jumps, and wherever to.
+func TestProperty_AServerWhoseClockJumps(t *testing.T) {
+	times := 2
+	if os.Getenv("FERMATA_SOAK") != "" {
+		times = 500
+	}
+	l := newLeaping(t)
+	e := l.replica()
+	l.replica()
+	startDrop(t, e)
+	l.manyLooks()
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range times {
+		ahead := time.Duration(rng.NormFloat64() * float64(48*time.Hour))
+		l.jump(ahead)
+		l.waits(e, ahead)
+		if rng.IntN(4) == 0 {
+			l.jump(0)
+		}
+	}
+	l.jump(0)
+	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
+	t.Logf("%d jumps, seed %d", times, seed)
 }

@@ -113,6 +113,9 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	if err == nil {
 		outcome, err = e.settle(ctx, work, c, result, end)
 	}
+	if err == nil {
+		e.traceWaits(span, work, c.dossier, result.Applied)
+	}
 	traceOutcome(span, outcome, err)
 	e.stats.ended(work, result.Applied, err)
 	if err == nil {

@@ -23,7 +23,7 @@ func (e *Executor) retain() {
 	var guard clockGuard
 	for !e.closing() {
 		now, err := e.store.Now(e.life)
-		if err == nil && guard.trusts(now, time.Now()) { // what is deleted because a clock has jumped does not come back
+		if err == nil && guard.trusts(now) { // what is deleted because a clock has jumped does not come back
 			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
 		}
 		e.complain("forgetting old runs", err)

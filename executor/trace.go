@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -50,18 +51,25 @@ func linkToStart(parent string) []trace.Link {
 	return []trace.Link{{SpanContext: at, Attributes: []attribute.KeyValue{attribute.String("fermata.link", "start")}}}
 }
 
-// traceExecution begins the span of an execution. What it answers was decided by somebody: the time that took is drawn now.
+// traceExecution begins the span of an execution.
 func (e *Executor) traceExecution(ctx context.Context, work *store.Work, d dossier) (context.Context, trace.Span) {
-	links := linkToStart(d.Trace)
-	ctx, span := e.tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(links...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
+	return e.tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(linkToStart(d.Trace)...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
+}
+
+// traceWaits draws how long the questions were open that an execution has applied the answers to. One that is tried again draws none: a webhook that its
+// receiver takes at the tenth try would be ten waits.
+func (e *Executor) traceWaits(span trace.Span, work *store.Work, d dossier, applied []string) {
+	ctx, links := trace.ContextWithSpan(context.Background(), span), linkToStart(d.Trace)
 	for _, i := range work.Decided {
+		if !slices.Contains(applied, questionID(i.ID)) {
+			continue
+		}
 		_, wait := e.tracer().Start(ctx, "fermata.wait", trace.WithTimestamp(i.Created), trace.WithLinks(links...), trace.WithAttributes(
 			attribute.String("fermata.request.id", i.ID), attribute.String("fermata.kind", i.Kind), attribute.String("fermata.outcome", string(i.Verdict)),
 			attribute.String("fermata.decided.source", string(i.Source)), attribute.Int64("fermata.wait_ms", i.At.Sub(i.Created).Milliseconds()),
 		))
 		wait.End(trace.WithTimestamp(i.At))
 	}
-	return ctx, span
 }
 
 // traceOutcome says in the span of an execution what came of it. What waits is neither good nor bad.

@@ -1,14 +1,20 @@
 package executor_test
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -46,4 +52,36 @@ func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
 	if wait.StartTime().Before(asks.StartTime()) || wait.EndTime().After(goesOn.EndTime()) || wait.Parent().SpanID() != goesOn.SpanContext().SpanID() {
 		t.Errorf("the wait is from %v to %v", wait.StartTime(), wait.EndTime())
 	}
+}
+
+// A wait was drawn with each try of the execution that followed it: a webhook that was taken at the tenth looked as if people had been asked ten times.
+func TestTrace_AnExecutionThatIsTriedAgainDrawsTheWaitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		drawn := tracetest.NewSpanRecorder()
+		p := &scripted{execute: func(n int64, e provider.Execution) (provider.Result, error) {
+			switch {
+			case n == 1:
+				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}}}}, nil
+			case n < 4:
+				return provider.Result{}, &provider.RetryError{After: time.Minute, Err: errors.New("not now")}
+			}
+			return provider.Result{Rest: provider.Completed{Content: "done"}, Applied: []string{e.Answers[0].Interrupt}}, nil
+		}}
+		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+			c.Tracer, c.Poll = sdk.NewTracerProvider(sdk.WithSpanProcessor(drawn)).Tracer("test"), time.Second
+		})
+		e.Start()
+		asked := mustRun(t, e, scriptedStart()).(fermata.NeedsInput)
+		answer := answerTo(asked.Interrupts[0].ID, "1")
+		answer.Wait = time.Hour
+		completed(t, mustRun(t, e, answer))
+		synctest.Wait() // the outcome is told before its span ends
+		counts := make(map[string]int)
+		for _, span := range drawn.Ended() {
+			counts[span.Name()]++
+		}
+		if counts["fermata.execute"] != 4 || counts["fermata.wait"] != 1 {
+			t.Errorf("drawn: %v", counts)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/awake"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -117,9 +118,12 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 		return 0, 0, err
 	}
 	e.heard()
-	if !guard.trusts(now, time.Now()) {
-		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped)
-		return 0, 0, nil
+	if !guard.trusts(now) {
+		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped.Round(time.Second))
+		if guard.behind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
+			err = e.pulse(e.life, now, last)
+		}
+		return 0, 0, err
 	}
 	if err := e.pulse(e.life, now, last); err != nil {
 		return 0, 0, err
@@ -146,34 +150,38 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 
 var errJumped = errors.New("the clock of the store has jumped")
 
-// clockGuard says whether the store's clock can be trusted. It is compared with the monotonic clock of this process, and at first with its wall clock. After
+// clockGuard says whether the store's clock can be trusted. It is compared with the time that has passed here, and at first with the wall clock. After
 // a jump it is trusted again when it has jumped back, or when it has stayed for so long that operators will have noticed.
 type clockGuard struct {
 	begun  time.Time     // of the first look, here
+	slept  time.Duration // how long this machine had slept by then
 	offset time.Duration // how far the store is ahead of here, as far as it is believed
 	jumped time.Duration // how far it is ahead after a jump
 	since  time.Time     // when that jump was seen; zero if there was none
 }
 
 const (
-	maxSkew  = time.Minute     // how far the two clocks may differ in the beginning
-	maxDrift = 5 * time.Second // how far they may drift apart between two looks
-	patience = time.Hour       // how long a jump is not believed
+	maxSkew  = time.Minute // how far the two clocks may differ in the beginning, and drift apart between two looks: a machine that was moved stood still for seconds
+	patience = time.Hour   // how long a jump is not believed
 )
 
-func (g *clockGuard) trusts(store, here time.Time) bool {
-	tolerance := maxDrift
+func (g *clockGuard) trusts(store time.Time) bool { return g.agrees(store, time.Now(), awake.Slept()) }
+
+func (g *clockGuard) agrees(store, here time.Time, slept time.Duration) bool {
 	if g.begun.IsZero() {
-		g.begun, tolerance = here, maxSkew
+		g.begun, g.slept = here, slept
 	}
-	offset := store.Sub(g.begun.Round(0)) - here.Sub(g.begun) // the wall clock as it was, and monotonic time since
+	offset := store.Sub(g.begun.Round(0)) - here.Sub(g.begun) - (slept - g.slept) // the wall clock as it was, and the time since, which is monotonic
 	switch {
-	case (offset - g.offset).Abs() <= tolerance:
+	case (offset - g.offset).Abs() <= maxSkew:
 		g.offset, g.since = offset, time.Time{}
-	case g.since.IsZero() || (offset-g.jumped).Abs() > maxDrift:
+	case g.since.IsZero() || (offset-g.jumped).Abs() > maxSkew:
 		g.jumped, g.since = offset, here
 	case here.Sub(g.since) >= patience:
 		g.offset, g.since = offset, time.Time{}
 	}
 	return g.since.IsZero()
 }
+
+// behind reports whether a clock that is not trusted was set back.
+func (g *clockGuard) behind() bool { return g.jumped < g.offset }

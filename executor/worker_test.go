@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// The lid of a laptop was closed for a night. Nothing was said, reminded or let expire for an hour after that, and a yes to what was open was too late.
+func TestClockGuard_KnowsHowLongTheMachineSlept(t *testing.T) {
+	begin, night := time.Now(), 10*time.Hour
+	var guard clockGuard
+	if !guard.agrees(begin.Round(0), begin, time.Minute) || !guard.agrees(begin.Add(time.Hour+night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a night is taken for a jump")
+	}
+	if guard.agrees(begin.Add(time.Hour+2*night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a jump is taken for a night")
+	}
+}
+
 func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) {
 	begin := time.Now()
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
@@ -17,6 +29,7 @@ func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) 
 		"a bit off":               {{0, 30 * time.Second, true}, {time.Hour, time.Hour + 30*time.Second, true}},
 		"far off from the start":  {{0, time.Hour, false}, {time.Minute, time.Hour + time.Minute, false}, {2 * time.Hour, 3 * time.Hour, true}},
 		"drifts":                  {{0, 0, true}, {time.Hour, time.Hour + 4*time.Second, true}, {2 * time.Hour, 2*time.Hour + 8*time.Second, true}},
+		"stands still":            {{0, 0, true}, {time.Minute, 100 * time.Second, true}},
 		"jumps ahead, stays":      {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 25*time.Hour + time.Minute, false}, {2 * time.Hour, 27*time.Hour - time.Minute, true}},
 		"jumps ahead, comes back": {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 2 * time.Minute, true}},
 		"jumps back":              {{0, 0, true}, {time.Minute, -time.Hour, false}},
@@ -25,7 +38,7 @@ func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			var guard clockGuard
 			for _, l := range looks {
-				if got := guard.trusts(at(l.store).Round(0), at(l.here)); got != l.trusts {
+				if got := guard.agrees(at(l.store).Round(0), at(l.here), 0); got != l.trusts {
 					t.Errorf("after %v the store says %v: trusted %v", l.here, l.store, got)
 				}
 			}

@@ -226,6 +226,7 @@ func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 
 func (s *Server) refuse(ctx huma.Context, p *Problem) {
 	s.metrics.refused(p.Code)
+	p.outside = true
 	if err := huma.WriteErr(s.api, ctx, p.Status, p.Detail, p); err != nil {
 		s.config.Log.Debug("a refusal could not be written", "err", err)
 	}

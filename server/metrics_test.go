@@ -26,6 +26,7 @@ func busySite(t *testing.T) *site {
 	s.chat("agent@acme", `{"graphId":"inproc:content-review","input":`+deep(101)+`}`)
 	s.call("agent@acme", "GET", "/api/v1/runs/unknown", "")
 	s.call("", "GET", "/api/v1/runs", "")
+	s.call("agent@acme", "GET", "/api/v1/requests", "")
 	s.call("agent@acme", "FROBNICATE-"+canary, "/api/v1/runs/"+canary, "")
 	return s
 }
@@ -61,6 +62,8 @@ func TestMetrics_CountWhatHappens(t *testing.T) {
 		`fermata_http_request_seconds_count{method="GET",route="/api/v1/runs/{stateKey}",status="404"} 1`,
 		`fermata_http_request_seconds_count{method="other",route="/",status="405"} 1`,
 		`fermata_http_refusals_total{code="unauthenticated"} 1`,
+		`fermata_http_refusals_total{code="forbidden"} 1`,
+		`fermata_http_problems_total{code="forbidden"} 0`, // who was not let in was counted here, too, and twice in a sum of both
 		`fermata_http_problems_total{code="not_found"} 1`,
 		`fermata_http_limit_refusals_total{limit="depth"} 1`,
 		`fermata_http_limit_refusals_total{limit="rate"} 0`,

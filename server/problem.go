@@ -25,6 +25,7 @@ type Problem struct {
 	api.Problem
 	retryAfter time.Duration
 	limit      string // the limit that refused, if one did
+	outside    bool   // whoever it is for was not let in, and is counted as that
 	cause      error  // what went wrong with us, for the log and for nobody else
 }
 

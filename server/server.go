@@ -186,7 +186,7 @@ func unmarshal(data []byte, v any) error {
 
 // count sees every answer of the operations on its way out, and counts the problems among them.
 func (s *Server) count(ctx huma.Context, _ string, answer any) (any, error) {
-	if p, ok := answer.(*Problem); ok {
+	if p, ok := answer.(*Problem); ok && !p.outside {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
 		s.metrics.limited(p.limit)
 		s.report(p, ctx.Operation().OperationID)

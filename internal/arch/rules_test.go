@@ -94,6 +94,7 @@ var needs = []need{
 	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
 
 	{"internal/yamlfile", "go.yaml.in/yaml/v3", "routes and groups are written in YAML"},
+	{"internal/awake", "golang.org/x/sys", "the clocks of the system, of which the standard library has two"},
 
 	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's own client: it follows the wire protocol, so that we need not"},
 	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},

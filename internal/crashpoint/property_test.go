@@ -18,7 +18,7 @@ import (
 // seedVariable names the one schedule that is to be repeated.
 const seedVariable = "FERMATA_CRASHPOINT_SEED"
 
-// seeds is which schedules are tried: as many as there is time for.
+// seeds is which schedules are tried: as many as there is time for. A soak begins where no other did.
 func seeds(t *testing.T) (first, count uint64) {
 	if text := os.Getenv(seedVariable); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -29,11 +29,11 @@ func seeds(t *testing.T) (first, count uint64) {
 	}
 	switch {
 	case soak:
-		return 0, 1_000_000
+		return uint64(time.Now().Unix()) << 24, 1_000_000
 	case raceEnabled:
 		return 0, 200
 	}
-	return 0, 2000
+	return 0, 10_000
 }
 
 // Whatever order things happen in, and whatever dies, sleeps or fails in between: what people were told, what was done and what is known agree.
@@ -63,7 +63,7 @@ func TestProperty_AnySchedule(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d seeds", min(tried.Load(), count))
+	t.Logf("%d seeds from %d", min(tried.Load(), count), first)
 	for _, what := range slices.Sorted(maps.Keys(tally)) {
 		t.Logf("%8d %s", tally[what], what)
 	}

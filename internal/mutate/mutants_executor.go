@@ -3,8 +3,11 @@ package main
 // executorMutants are of who starts, resumes and recovers.
 var executorMutants = []mutant{
 	{"I10", "a clock that jumps empties the inbox", "executor/worker.go",
-		swap(`if !guard.trusts(now, time.Now()) {`, `if guard.trusts(now, time.Now()); false {`),
+		swap(`if !guard.trusts(now) {`, `if guard.trusts(now); false {`),
 		"./executor", "TestI10_AServer"},
+	{"I10", "what is asked by a clock that is behind is over when it is right", "executor/worker.go",
+		swap(`if guard.behind() {`, `if guard.behind() && false {`),
+		"./executor", "TestI10_WhatIsAskedByAClock"},
 	{"I17", "an execution that was not finished keeps its run", "executor/execute.go",
 		swap(`e.handBack(ctx, work, end.sealed(), err)`, ``),
 		"./executor", "TestExecute|TestStop"},

@@ -39,12 +39,36 @@ type Schema struct {
 type choices interface{ Choices() []string }
 
 // For derives the schema of a Go type. JSON cannot hold every type: that is the error.
-func For[T any]() (Schema, error) { return of(reflect.TypeFor[T](), nil) }
+func For[T any]() (Schema, error) { return known(wanted{reflect.TypeFor[T](), false}) }
 
 // ForPart is [For] for a T of which anything may be left out: it is zero then.
-func ForPart[T any]() (Schema, error) { return of(reflect.TypeFor[T](), needNothing) }
+func ForPart[T any]() (Schema, error) { return known(wanted{reflect.TypeFor[T](), true}) }
 
-func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
+// wanted is what a schema is derived for: a type, or any part of it.
+type wanted struct {
+	of   reflect.Type
+	part bool
+}
+
+var schemas sync.Map // of wanted to the Schema that was derived, which nobody changes
+
+// known derives a schema once: a type stays what it is.
+func known(w wanted) (Schema, error) {
+	if s, ok := schemas.Load(w); ok {
+		return s.(Schema), nil
+	}
+	var change func(*jsonschema.Schema)
+	if w.part {
+		change = needNothing
+	}
+	s, err := derived(w.of, change)
+	if err == nil {
+		schemas.Store(w, s)
+	}
+	return s, err
+}
+
+func derived(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 	special := kinds{schemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // any JSON
 		reflect.TypeFor[json.Number]():     {Type: "number"},
@@ -52,24 +76,24 @@ func of(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 		reflect.TypeFor[slog.Level]():      {Type: "string"},
 	}}
 	recursive := special.collect(t, nil)
-	derived := &jsonschema.Schema{} // anything: a schema cannot be derived for a type that contains itself
+	form := &jsonschema.Schema{} // anything: a schema cannot be derived for a type that contains itself
 	if !recursive {
 		var err error
-		if derived, err = special.derive(t); err != nil {
+		if form, err = special.derive(t); err != nil {
 			return Schema{}, fmt.Errorf("%s has no JSON Schema: %w", t, err)
 		}
 	}
-	if t.Kind() == reflect.Map && derived.Types != nil {
-		derived.Type, derived.Types = "object", nil // a map that is asked for is there
+	if t.Kind() == reflect.Map && form.Types != nil {
+		form.Type, form.Types = "object", nil // a map that is asked for is there
 	}
 	if change != nil {
-		change(derived)
+		change(form)
 	}
-	text, err := json.Marshal(derived)
+	text, err := json.Marshal(form)
 	if err != nil {
 		return Schema{}, err
 	}
-	resolved, err := derived.Resolve(nil)
+	resolved, err := form.Resolve(nil)
 	if err != nil {
 		return Schema{}, err
 	}
@@ -141,19 +165,12 @@ func Readable(text string) string { return bound.ReplaceAllString(text, ": it $1
 
 // TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
 func TextFor[T any]() json.RawMessage {
-	t := reflect.TypeFor[T]()
-	if known, ok := texts.Load(t); ok {
-		return known.(json.RawMessage)
+	s, err := For[T]()
+	if err != nil || s.Recursive {
+		return nil
 	}
-	var text json.RawMessage
-	if s, err := For[T](); err == nil && !s.Recursive {
-		text = s.Text
-	}
-	texts.Store(t, text)
-	return text
+	return s.Text
 }
-
-var texts sync.Map // of reflect.Type to what TextFor returns, which nobody changes
 
 // Fits checks data that came from outside against a schema that was part of the question; no schema fits all.
 func Fits(what string, text, data json.RawMessage) error {

@@ -45,17 +45,18 @@ export class Problem extends Error {
   }
 }
 
-/** Reads the problem out of an answer. */
+/** Reads the problem out of an answer. A connection that is lost on the way is thrown as it comes: asked again, the server says the code. */
 export async function problemOf(response: Response): Promise<Problem> {
   const after = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
   const retryAfter = Number.isNaN(after) ? undefined : after;
+  const said = await response.text();
   try {
-    const body = (await response.json()) as Partial<ProblemBody> | null;
+    const body = JSON.parse(said) as Partial<ProblemBody> | null;
     if (typeof body?.code === "string") {
       return new Problem({ title: body.code, ...body, code: body.code, status: response.status }, retryAfter);
     }
   } catch {
-    // It is no JSON: a proxy's page, or a connection that was lost. The status says enough.
+    // It is no JSON: a proxy's page. The status says enough.
   }
   const text = response.statusText || String(response.status);
   return new Problem({ status: response.status, code: httpCode, title: text, detail: text }, retryAfter);

@@ -128,6 +128,26 @@ test("an answer that was lost on the way is given again with the same id, and co
   assert.deepEqual(new Set(bodies).size, 1, "every try is the same");
 });
 
+test("a refusal that was cut off on the way is asked for again: half of it has no code", async () => {
+  let calls = 0;
+  const cutting: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (++calls > 1) {
+      return response;
+    }
+    const half = new Uint8Array(await response.arrayBuffer()).slice(0, 20);
+    const body = new ReadableStream({
+      pull(control) {
+        control.enqueue(half);
+        control.error(new TypeError("terminated"));
+      },
+    });
+    return new Response(body, { status: response.status, headers: response.headers });
+  };
+  await refused("not_found", new Client({ url, token, fetch: cutting }).run(`nothing-${newId()}`));
+  assert.equal(calls, 2);
+});
+
 test("it gives up after so many tries, and says what the last one came to", async () => {
   let tries = 0;
   const down: typeof fetch = async () => {

@@ -162,12 +162,12 @@ func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[strin
 }
 
 // deliver goes on with these answers, without those that this program does not take: another one did, before a deploy or beside this one. Their questions stay
-// open, and are asked again.
+// open, and are asked again. What code refuses comes beside something else, or with the questions, and the other answers are taken then.
 func deliver[T any](answers map[string]any, resume func(map[string]any) (T, error)) (T, error) {
 	for {
 		end, err := resume(answers)
-		bad, unfit := errors.AsType[*fermata.AnswerError](err)
-		if _, waits := fermata.ExtractInterruptInfo(err); waits || !unfit {
+		bad, unfit := err.(*fermata.AnswerError) // not one inside of another
+		if !unfit {
 			return end, err
 		}
 		if _, given := answers[bad.ID]; !given {

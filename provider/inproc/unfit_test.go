@@ -147,3 +147,50 @@ func become(t *testing.T, s *memory.Store, old, now string) {
 		t.Fatal(err)
 	}
 }
+
+// An answer that the code refused, beside something that is to be tried again, is no reason to deliver the others once more: they are taken.
+func TestExecute_AnAnswerThatCodeRefusesDoesNotHaveTheOthersDeliveredTwice(t *testing.T) {
+	type travel struct{ To, Many, Done string }
+	g := graph.New[travel]("trip")
+	g.Node("to", func(ctx context.Context, s travel) (_ travel, err error) {
+		s.To, err = whereTo.Ask(ctx, "Where to?")
+		return s, err
+	})
+	g.Node("many", func(ctx context.Context, s travel) (travel, error) {
+		if may, _, _ := fermata.GetResumeContext[int](ctx); may {
+			return s, nil
+		}
+		return s, fermata.Interrupt(ctx, "How many?")
+	})
+	answered := false
+	g.Node("later", func(ctx context.Context, s travel) (travel, error) {
+		if _, err := whereTo.Ask(ctx, "Where else?"); err != nil {
+			return s, err
+		}
+		if !answered {
+			answered = true
+			return s, &provider.RetryError{Err: errors.New("not now")}
+		}
+		return s, nil
+	})
+	for _, node := range []string{"to", "many", "later"} {
+		g.Edge(graph.Start, node)
+		g.Edge(node, graph.End)
+	}
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProvider(t, inproc.Flow(flow, inproc.FlowConfig[travel]{}))
+	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "trip", State: memory.New()}, Input: json.RawMessage(`{}`), Owner: nobody{}}
+	for _, q := range asked(t, p, run) {
+		run.Answers = append(run.Answers, provider.Answer{Interrupt: q.ID, Data: json.RawMessage(`"Paris"`)})
+	}
+	result, err := p.Execute(t.Context(), run)
+	if _, later := errors.AsType[*provider.RetryError](err); !later {
+		t.Fatalf("%#v, %v", result, err)
+	}
+	if again := asked(t, p, run); len(again) != 1 || string(again[0].Data) != `"How many?"` {
+		t.Errorf("%+v is asked again", again)
+	}
+}

@@ -2,7 +2,6 @@ package fermata
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -104,7 +103,7 @@ func readKept[T any](data []byte, v *T) error {
 	if keepingOf(reflect.TypeFor[T]()).untyped {
 		return savable.Read(data, v)
 	}
-	return json.Unmarshal(data, v)
+	return savable.Unmarshal(data, v)
 }
 
 // asKept is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.

@@ -32,6 +32,7 @@ type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
 	unshown          string // what people would not see of a question
+	hasWord          bool   // an answer may have methods that judge it
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
@@ -78,6 +79,7 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
 	k.unshown = savable.Unwritten(reflect.TypeFor[Q](), "it")
+	k.hasWord = mayBe[A](reflect.TypeFor[Validator]()) || mayBe[A](reflect.TypeFor[ValidatorFor[Q]]())
 	kinds.Lock()
 	defer kinds.Unlock()
 	if known, ok := kinds.byName[name]; ok {
@@ -291,8 +293,22 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 	return bytes.Clone(data), answer, err
 }
 
-// validate asks the answer itself. A pointer has the methods of its value, too.
+// mayBe reports whether an A, or a pointer to it, can be one of the interface.
+func mayBe[A any](word reflect.Type) bool {
+	t := reflect.TypeFor[A]()
+	return t.Kind() == reflect.Interface || t.Implements(word) || reflect.PointerTo(t).Implements(word)
+}
+
+// validate asks the answer itself, if it has anything to say.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
+	if !k.answer.Recursive && !k.hasWord {
+		return nil
+	}
+	return k.judge(question, answer)
+}
+
+// judge is validate for answers with something to say. A pointer has the methods of its value, too.
+func (k *Kind[Q, A]) judge(question json.RawMessage, answer A) error {
 	if k.answer.Recursive {
 		if err := schema.CheckChoices(reflect.ValueOf(&answer).Elem()); err != nil {
 			return err

@@ -43,12 +43,11 @@ func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure erro
 		saved := f.sess.loaded.at(t.place)
 		v.Restore(t.place, asked(saved.records), saved.journal)
 	}
-	inner, scope := v.Enter(ctx)
 	f.sess.tell(v, StepStarted)
-	err := f.call(inner, n, t, out)
+	err := f.call(v.Enter(ctx), n, t, out)
 	var signals []*visit.Signal
 	if err != nil {
-		signals, err = scope.Collect(err)
+		signals, err = v.Root().Collect(err)
 		signals = visit.Flatten(signals)
 	}
 	used := v.End()

@@ -94,6 +94,22 @@ func (m *Map[K, V]) At(key K) *V {
 // Set gives a key its value.
 func (m *Map[K, V]) Set(key K, value V) { *m.At(key) = value }
 
+// Delete removes a key. The last one takes its place in the order.
+func (m *Map[K, V]) Delete(key K) {
+	i := m.find(key)
+	if i < 0 {
+		return
+	}
+	last := len(m.entries) - 1
+	m.entries[i] = m.entries[last]
+	if m.index != nil {
+		m.index[m.entries[i].key] = i
+		delete(m.index, key)
+	}
+	clear(m.entries[last:])
+	m.entries = m.entries[:last]
+}
+
 // Clear removes everything.
 func (m *Map[K, V]) Clear() {
 	clear(m.entries)

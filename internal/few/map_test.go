@@ -52,3 +52,30 @@ func TestMap_IsAMapOfFewAndOfMany(t *testing.T) {
 		}
 	}
 }
+
+func TestMap_DeletesOfFewAndOfMany(t *testing.T) {
+	for _, size := range []int{1, 2, 8, 9, 100} {
+		var m few.Map[int, int]
+		want := map[int]int{}
+		for i := range size {
+			m.Set(i, i)
+			want[i] = i
+		}
+		for i := range size {
+			key := i * 7 % size
+			m.Delete(key)
+			m.Delete(-1)
+			delete(want, key)
+			if got := maps.Collect(m.All()); !maps.Equal(got, want) || m.Len() != len(want) {
+				t.Fatalf("of %d, without %d: got %v, want %v", size, key, got, want)
+			}
+			if _, ok := m.Lookup(key); ok {
+				t.Fatalf("%d is still there", key)
+			}
+		}
+		m.Set(3, 4)
+		if m.Len() != 1+len(want) || m.Get(3) != 4 {
+			t.Fatalf("after deleting, 3 is %d", m.Get(3))
+		}
+	}
+}

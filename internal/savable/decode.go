@@ -16,6 +16,16 @@ func Read(data []byte, v any) error {
 	return dec.Decode(v)
 }
 
+// Unmarshal is json.Unmarshal.
+func Unmarshal(data []byte, v any) error {
+	text, ok := v.(*string)
+	if last := len(data) - 1; ok && last > 0 && data[0] == '"' && data[last] == '"' && isPlainText(data[1:last]) {
+		*text = string(data[1:last])
+		return nil
+	}
+	return json.Unmarshal(data, v)
+}
+
 // Decode is [Read] for what a program has kept, which may have been another one. A value that has members which v has no place for, while
 // v has members that the value does not have, is an error: taking a renamed member for two unrelated changes would lose one and make one up, and
 // a no could become a yes. A value that only has more, or less, is read.

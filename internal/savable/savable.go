@@ -233,11 +233,25 @@ func Encode(v any) ([]byte, error) {
 
 // Marshal is json.Marshal with the same error.
 func Marshal(v any) ([]byte, error) {
+	if text, ok := v.(string); ok && isPlainText(text) {
+		return append(append(append(make([]byte, 0, len(text)+2), '"'), text...), '"'), nil
+	}
 	data, err := json.Marshal(Addressed(v))
 	if err == nil && replaced(data, v) {
 		return nil, ErrNotUTF8
 	}
 	return data, err
+}
+
+// isPlainText reports whether json.Marshal writes a text as it is, between quotes. Questions and answers are often no more than that.
+func isPlainText[T string | []byte](text T) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }
 
 // replaced reports whether the JSON of a value has a character in the place of a byte.

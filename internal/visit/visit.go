@@ -69,9 +69,9 @@ func (f *Frame) Over() bool { return f.Outer != nil && f.Outer.over() }
 // Visit is one stay of a run at one node. There is one for every node that is entered, so it is kept small.
 type Visit struct {
 	*Frame
-	node  *string // the node's segment, which the flow keeps
-	entry entry
-	mem   *memory // nil while there is nothing to remember: most visits neither ask nor do
+	node *string // the node's segment, which the flow keeps
+	ctx  context.Context
+	mem  *memory // nil while there is nothing to remember: most visits neither ask nor do
 
 	// Attempt counts how often this visit ended with a plain error.
 	Attempt int
@@ -99,7 +99,6 @@ type slot struct{ rel, key string }
 // Init makes a zero Visit one without a past: the nth of a node, which is named by its segment.
 func (v *Visit) Init(frame *Frame, node *string, number, attempt int) {
 	v.Frame, v.node, v.number, v.Attempt = frame, node, int32(number), attempt
-	v.entry.root.Visit = v
 }
 
 // Restore gives the visit back what an earlier execution saved under place. It is called before Enter.
@@ -121,11 +120,14 @@ func (v *Visit) memory() *memory {
 
 func (m *memory) remember(r *Record) { m.records.Set(slot{r.Rel, r.Key}, r) }
 
-// Enter returns the context for the node's code, and the scope it stands for. It is called once.
-func (v *Visit) Enter(ctx context.Context) (context.Context, *Scope) {
-	v.entry.Context = ctx
-	return &v.entry, &v.entry.root
+// Enter returns the context for the node's code. It is called once.
+func (v *Visit) Enter(ctx context.Context) context.Context {
+	v.ctx = ctx
+	return (*entry)(v)
 }
+
+// Root is the place of the node itself.
+func (v *Visit) Root() *Scope { return &Scope{Visit: v} }
 
 // Place names the visit within the run.
 func (v *Visit) Place() string {
@@ -218,17 +220,18 @@ func (c *scoped) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// entry is the context of a node's code, with the scope that it stands for.
-type entry struct {
-	context.Context
-	root Scope
-}
+// entry is a visit as the context of its node's code.
+type entry Visit
+
+func (e *entry) Deadline() (time.Time, bool) { return e.ctx.Deadline() }
+func (e *entry) Done() <-chan struct{}       { return e.ctx.Done() }
+func (e *entry) Err() error                  { return e.ctx.Err() }
 
 func (e *entry) Value(key any) any {
 	if key == (contextKey{}) {
-		return &e.root
+		return (*Visit)(e).Root()
 	}
-	return e.Context.Value(key)
+	return e.ctx.Value(key)
 }
 
 // With returns a context that stands for the scope.

@@ -52,8 +52,8 @@ func (r *Runs) slots() []slot {
 		add("", store.SealedOnce, name, "", value, func(v []byte) { r.book.once[name] = v })
 	}
 	for key, run := range r.Store.runs {
-		for name, data := range run.parts {
-			add(key.Account, store.SealedPart, key.Run, name, data, func(v []byte) { run.parts[name] = v })
+		for name, data := range run.parts.All() {
+			add(key.Account, store.SealedPart, key.Run, name, data, func(v []byte) { run.parts.Set(name, v) })
 		}
 	}
 	slices.SortFunc(all, func(a, b slot) int { return cmp.Compare(a.at, b.at) })

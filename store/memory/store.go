@@ -18,6 +18,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/fermata-go/fermata/internal/few"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -32,7 +33,7 @@ type Store struct {
 // run is one checkpoint.
 type run struct {
 	version int64
-	parts   map[string][]byte
+	parts   few.Map[string, []byte]
 }
 
 // New returns an empty store.
@@ -51,7 +52,9 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 	if !ok {
 		return store.Checkpoint{}, store.ErrNotFound
 	}
-	return store.Checkpoint{Version: r.version, Parts: maps.Clone(r.parts)}, nil
+	parts := make(map[string][]byte, r.parts.Len())
+	maps.Insert(parts, r.parts.All())
+	return store.Checkpoint{Version: r.version, Parts: parts}, nil
 }
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints].
@@ -72,16 +75,16 @@ func (s *Store) save(key store.Key, base int64, delta store.Delta) (int64, error
 	r, ok := s.runs[key]
 	switch {
 	case !ok && base == 0:
-		r = &run{parts: make(map[string][]byte, len(delta.Put))}
+		r = new(run)
 		s.runs[key] = r
 	case !ok || r.version != base:
 		return 0, store.ErrStale
 	}
 	for _, name := range delta.Delete {
-		delete(r.parts, name)
+		r.parts.Delete(name)
 	}
 	for _, part := range delta.Put {
-		r.parts[part.Name] = slices.Clip(part.Data) // so that nobody who appends to it writes where others read
+		r.parts.Set(part.Name, slices.Clip(part.Data)) // so that nobody who appends to it writes where others read
 	}
 	r.version++
 	return r.version, nil

@@ -92,8 +92,8 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {
-		if o.End.After(now) {
-			continue // of a clock that was wrong, now or then. Package desk takes none that is not over
+		if o.End.After(now.Add(e.config.Outage / beatsIn)) {
+			continue // of a clock that was wrong, now or then. One that ends sooner is of a process that looked a moment later: an error of package desk, which puts off
 		}
 		change, err := desk.Apply(request, desk.Outage{Start: o.Start, End: o.End}, e.env(now))
 		if err != nil {

@@ -44,14 +44,16 @@ func (e *Executor) launch(ctx context.Context, work *store.Work, known atHand) *
 	}
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	e.release(lasting, work.Lease, store.Release{})
+	_ = e.release(lasting, work.Lease, store.Release{})
 	return nil
 }
 
-func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Release) {
-	if err := e.store.Release(ctx, lease, how); err != nil && !errors.Is(err, store.ErrFenced) {
+func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Release) error {
+	err := e.store.Release(ctx, lease, how)
+	if err != nil && !errors.Is(err, store.ErrFenced) {
 		e.config.Log.Warn("a run could not be handed back; its lease will end", "account", lease.Account, "run", lease.Run)
 	}
+	return err
 }
 
 // begins calls work in the background and returns true, unless the executor was stopped.
@@ -315,13 +317,15 @@ func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.S
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrGiveUp):
-		release = e.park(ctx, work.Run, why)
+		release = e.park(ctx, work)
 	case e.life.Err() != nil:
 		release.Delay = 0
 	case hasTime:
 		release.Delay = later.After
 	}
-	e.release(ctx, work.Lease, release)
+	if err := e.release(ctx, work.Lease, release); err == nil && release.Park {
+		e.parked(work.Run, why)
+	}
 }
 
 // afterAttempts is how long a run rests that was tried so often before.

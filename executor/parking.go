@@ -18,9 +18,13 @@ import (
 const unrecorded = time.Minute
 
 // park is the release of a run that failed too often: it waits until an operator calls Retry. The audit line is written before; if the process dies in
-// between there is a second line, which is better than a parked run without one.
-func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Release {
+// between there is a second line, which is better than a parked run without one. A run that has another owner by now, or is over, has none.
+func (e *Executor) park(ctx context.Context, work *store.Work) store.Release {
+	run := work.Run
 	c := &filing{run: run}
+	if err := e.store.Renew(ctx, work.Lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
+		return store.Release{}
+	}
 	err := c.line(theSystem, c.place(), audit.RunParked{Attempts: run.Attempts})
 	if err == nil {
 		err = e.store.Amend(ctx, run.Account, c.Beside)
@@ -29,8 +33,13 @@ func (e *Executor) park(ctx context.Context, run store.Run, why error) store.Rel
 		e.config.Log.Error("a run cannot be parked, as the log cannot be written", "account", run.Account, "run", run.ID, "err", err)
 		return store.Release{Delay: unrecorded}
 	}
-	e.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", className(why))
 	return store.Release{Park: true}
+}
+
+// parked counts a run that is parked, and tells operators.
+func (e *Executor) parked(run store.Run, why error) {
+	e.stats.parked()
+	e.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", className(why))
 }
 
 // className describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +143,31 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 }
 
 // A run that brings its process down every time must not bring down one after the other for ever.
+// A run that was ended while its provider was about to give up was said to be parked: the log had it behind the end, and the metric woke somebody, who found nothing.
+func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, hold := memory.NewRuns(nil), make(chan struct{})
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
+			<-hold
+			return provider.Result{}, provider.ErrGiveUp
+		}}
+		e := executorOf(t, runs, p, nil)
+		request := scriptedStart()
+		request.Wait = time.Second
+		if _, err := e.Run(t.Context(), request); err == nil {
+			t.Fatal("it came to something")
+		}
+		if err := e.Cancel(t.Context(), "acme", "x-1", by("ann")); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		synctest.Wait()
+		if got := lines(t, runs); slices.Contains(got, "run.parked") || e.Stats().Parked != 0 || statusOf(t, runs, "x-1") != store.Cancelled {
+			t.Errorf("the run is %s, %d were counted as parked, and the log says %q", statusOf(t, runs, "x-1"), e.Stats().Parked, got)
+		}
+	})
+}
+
 func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewRuns(nil)

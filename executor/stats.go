@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -118,8 +117,6 @@ func (s *stats) ended(work *store.Work, applied []string, err error) {
 		s.Unfinished++
 		if errors.Is(err, store.ErrFenced) {
 			s.Fenced++
-		} else if errors.Is(err, provider.ErrGiveUp) {
-			s.Parked++
 		}
 		return
 	}
@@ -128,6 +125,13 @@ func (s *stats) ended(work *store.Work, applied []string, err error) {
 			s.waited(i.Verdict, i.At.Sub(i.Created))
 		}
 	}
+}
+
+// parked counts a run that is parked.
+func (s *stats) parked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Parked++
 }
 
 // waited is called with the lock held.

@@ -76,9 +76,15 @@ func (e *Executor) fresh(now time.Time, b beat) bool {
 	return now.Sub(b.At).Abs() < e.config.Outage/beatsIn
 }
 
-// beats is the heartbeat after last. If last is too long ago, there was an outage.
+// beats is the heartbeat after last. If last is too long ago, there was an outage. One that ends in the future was written by a clock that was wrong, now or
+// then, and is cut off: package desk takes none that is not over.
 func (e *Executor) beats(now time.Time, last beat) beat {
-	next := beat{At: now, Outages: last.Outages}
+	next := beat{At: now}
+	for _, o := range last.Outages {
+		if o.Start.Before(now) {
+			next.Outages = append(next.Outages, outage{Start: o.Start, End: earlier(o.End, now)})
+		}
+	}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
 		e.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now})
@@ -87,14 +93,18 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 	return next
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // spare moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the
 // deadline has passed all the same.
 func (e *Executor) spare(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {
-		if o.End.After(now.Add(e.config.Outage / beatsIn)) {
-			continue // of a clock that was wrong, now or then. One that ends sooner is of a process that looked a moment later: an error of package desk, which puts off
-		}
 		change, err := desk.Apply(request, desk.Outage{Start: o.Start, End: o.End}, e.env(now))
 		if err != nil {
 			return nil, err

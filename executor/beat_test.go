@@ -276,7 +276,7 @@ func TestI17_AnOutageOfAWrongClockDoesNotKeepQuestionsOpen(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"by ten hours": 10 * time.Hour, "by a minute": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			s, d := memory.NewRuns(nil), new(dropper)
-			e := d.executor(t, s, quick(10*time.Millisecond, time.Hour))
+			e := d.executor(t, s, quick(10*time.Millisecond, 50*time.Millisecond))
 			id := asksMany(t, e, s, 1)["drop-1"]
 			wrong := time.Now().Add(ahead)
 			heard(t, s, map[string]any{"at": wrong, "outages": []any{map[string]time.Time{"start": wrong.Add(-time.Hour), "end": wrong}}})

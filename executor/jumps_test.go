@@ -3,8 +3,10 @@ package executor_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -78,7 +80,8 @@ func (j *jumping) ask() {
 
 // decide says yes to something that is open. By a clock that is wrong it may be too late; then it stays open.
 func (j *jumping) decide(n int) {
-	for key, w := range j.asked {
+	for _, key := range slices.Sorted(maps.Keys(j.asked)) {
+		w := j.asked[key]
 		if w.over {
 			continue
 		}

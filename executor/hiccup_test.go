@@ -27,6 +27,7 @@ type hiccup struct {
 	store.Store
 	what  string
 	takes bool
+	why   error // errReset if it is nil
 
 	mu   sync.Mutex
 	left int // calls until it fails; 0 if it has
@@ -41,13 +42,17 @@ func (h *hiccup) now(what string, call func() error) error {
 		fails = h.left == 0
 	}
 	h.mu.Unlock()
+	why := h.why
+	if why == nil {
+		why = errReset
+	}
 	if fails && !h.takes {
-		return errReset
+		return why
 	}
 	if err := call(); err != nil || !fails {
 		return err
 	}
-	return errReset
+	return why
 }
 
 // failed reports whether it came to that.
@@ -188,6 +193,15 @@ func TestI2_AStoreThatFailsOnceFailsNoRun(t *testing.T) {
 					t.Error("it was never called")
 				}
 			})
+		}
+	}
+}
+
+// What has no room is not sent again at once: the execution ends, and the run goes on later.
+func TestI2_AStoreThatFailsForWantOfRoomFailsNoRun(t *testing.T) {
+	for n := 1; n <= 2; n++ { // there are two effects
+		if !errandWith(t, &hiccup{what: "Begin", why: fmt.Errorf("memory: %w", store.ErrFull), left: n}) {
+			t.Errorf("effect %d was never begun", n)
 		}
 	}
 }

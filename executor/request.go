@@ -200,6 +200,10 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	receipt, err := e.decide(ctx, &l, request)
 	end(receipt, err)
 	run := l.Run
+	if err == nil && receipt.Result != store.Accepted {
+		err = e.refused(ctx, run, receipt)
+		err = cmp.Or(e.logRefusal(ctx, run, request, err), err) // who is told does not come again
+	}
 	switch {
 	case errors.Is(err, errCounted): // the run waits for more people
 		if before, ok := errors.AsType[*countedError](err); ok {
@@ -212,9 +216,6 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 		return nil, fmt.Errorf("%w: %q", ErrUnknownRun, run.StateKey)
 	case err != nil:
 		return nil, err
-	case receipt.Result != store.Accepted:
-		err := e.refused(ctx, run, receipt)
-		return nil, cmp.Or(e.logRefusal(ctx, run, request, err), err) // who is told does not come again
 	}
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
 }

@@ -145,7 +145,8 @@ func (e *Executor) noteRefusal(ctx context.Context, account string, c *filing) e
 }
 
 // logRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
-// the decision.
+// the decision. It returns the answer that another process has for the resume id, if it wrote the paper meanwhile: the deadline may have been moved after the
+// word was too late here.
 func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Request, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
@@ -153,7 +154,7 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 	}
 	d := resumeOf(run, request)
 	return whileStale(ctx, func() error {
-		kept, err := e.keptAnswer(ctx, d)
+		kept, err := e.answeredBefore(ctx, d)
 		if err != nil || kept.Logged {
 			return err
 		}

@@ -196,6 +196,46 @@ func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
 	}
 }
 
+// A replica found a word too late, and slept before it said so to the store. The deadline had fallen into an outage, and was moved; another replica, which was
+// told the same word, counted or refused it; and then the request was decided.
+func TestI3_AWordThatWasTooLateUntilTheDeadlineMoved(t *testing.T) {
+	for _, test := range []struct {
+		who, want string
+		others    []string // who decide it then
+	}{{"mallory", string(executor.Forbidden), []string{"bob", "eve"}}, {"bob", "taken", []string{"eve"}}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := memory.NewRuns(nil)
+			e := office(t, s, new(dropper), func(c *executor.Config) { c.Log, c.Poll = slog.New(slog.DiscardHandler), time.Second })
+			asked := startAs(t, e, "req").Interrupts[0].ID
+			question, err := s.Question(t.Context(), "acme", asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			heard(t, s, map[string]any{"at": time.Now()})
+			time.Sleep(time.Until(question.Deadline) + time.Minute)
+			r := &race{t: t, s: s, request: word(test.who, "drop-1", "r", asked, yes)}
+			asleep := bar(s, "Decide")
+			r.says(asleep)
+			<-asleep.reached
+			e.Start()
+			time.Sleep(5 * time.Second)
+			r.says(s)
+			for _, other := range test.others {
+				if _, err := says(t, e, other, "by "+other, yes); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(asleep.open)
+			synctest.Wait()
+			r.says(s)
+			r.all.Wait()
+			if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
+				t.Errorf("%s was told %q", test.who, r.answers)
+			}
+		})
+	}
+}
+
 // Somebody leaves a group while a replica sleeps that was about to record a word which settles the request; another one, which knows, is told the word
 // under the same id meanwhile.
 func TestI3_AWordThatSettledNothingAnyMoreWhenItWasRecorded(t *testing.T) {

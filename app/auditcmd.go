@@ -34,6 +34,20 @@ func (c auditOf) with(ctx context.Context, use func(*audit.Stored, store.Store) 
 	return c.withStore(ctx, func(s store.Store) error { return use(audit.Over(s), s) })
 }
 
+// withLog is with, for an account that has a log: a name that is wrong must not look like a log that is well, or have one from then on.
+func (c auditOf) withLog(ctx context.Context, use func(*audit.Stored, store.Store) error) error {
+	return c.with(ctx, func(log *audit.Stored, s store.Store) error {
+		head, err := log.Head(ctx, c.Account)
+		if err == nil && head.Size == 0 {
+			err = fmt.Errorf("%w: there is no log of account %q", audit.ErrNotFound, c.Account)
+		}
+		if err != nil {
+			return err
+		}
+		return use(log, s)
+	})
+}
+
 // trusted is whose signatures count.
 type trusted struct {
 	Pub []string `help:"A public key, or a file with one: fermata audit sign prints it. Without one only the chain is verified, which whoever owns the store could have written anew." placeholder:"KEY"`
@@ -109,7 +123,11 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 		defer file.Close()
 		return tell(audit.VerifyFile(file, c.Account, against, out))
 	}
-	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+	reads := c.withLog
+	if len(against.Kept) > 0 {
+		reads = c.with // a log that is gone is what they are kept for
+	}
+	return reads(ctx, func(log *audit.Stored, _ store.Store) error {
 		return tell(audit.Verify(ctx, log, c.Account, against, out))
 	})
 }
@@ -132,7 +150,7 @@ func (c *auditSign) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+	return c.withLog(ctx, func(log *audit.Stored, _ store.Store) error {
 		checkpoint, err := audit.MakeCheckpoint(ctx, log, c.Account, key)
 		if err != nil {
 			return err
@@ -160,7 +178,7 @@ func (c *auditProve) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, func(log *audit.Stored, _ store.Store) error {
+	return c.withLog(ctx, func(log *audit.Stored, _ store.Store) error {
 		seq, err := strconv.ParseInt(c.What, 10, 64)
 		if err != nil {
 			if seq, err = lastWord(ctx, log, c.Account, c.What); err != nil {
@@ -232,7 +250,7 @@ type auditExport struct {
 
 // Run writes a log.
 func (c *auditExport) Run(ctx context.Context, p *program) error {
-	return c.with(ctx, func(log *audit.Stored, s store.Store) error {
+	return c.withLog(ctx, func(log *audit.Stored, s store.Store) error {
 		done, err := audit.Export(ctx, log, c.Account, audit.Range{From: c.From, To: c.To}, audit.Format(c.Format), p.out)
 		if err != nil {
 			return err

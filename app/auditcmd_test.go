@@ -81,6 +81,25 @@ func TestAudit_FromTheStoreToTheAuditor(t *testing.T) {
 	}
 }
 
+// A name that is wrong is said to be: it looked like a log that is whole, could be signed, and had a log from its export on.
+func TestAudit_OfAnAccountThatHasNoLog(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	key := filepath.Join(t.TempDir(), "audit.key")
+	for range 2 { // none of them makes it a log
+		for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"sign", "--key", key}, {"export"}} {
+			code, out, errs := call(t, append(append([]string{"audit"}, args...), "--store", url, "--account", "acmee")...)
+			if code != exitNotFound || out != "" || !strings.Contains(errs, "acmee") {
+				t.Errorf("audit %s: %d %s%s", strings.Join(args, " "), code, out, errs)
+			}
+		}
+	}
+	code, out, errs := call(t, "audit", "verify", "--json", "--store", url, "--account", "acme")
+	if code != exitOK || !strings.Contains(out, `"account"`) || !strings.Contains(out, `"to"`) || strings.Contains(out, `"To"`) {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+}
+
 // Held against a checkpoint without the key of whoever signed it, a log that was whole was said not to be; and a file of keys that is not there was taken for a key.
 func TestAudit_ACheckpointWithoutItsKeySaysNothingOfTheLog(t *testing.T) {
 	url, e := serving(t)

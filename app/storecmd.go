@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -191,6 +192,9 @@ func (c *storeExport) Run(ctx context.Context, p *program) error {
 		out := p.out
 		if c.Output != "" {
 			file, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // it is in the clear
+			if errors.Is(err, fs.ErrExist) {
+				return usage("-o: the file %s is there already", c.Output)
+			}
 			if err != nil {
 				return err
 			}

@@ -226,7 +226,7 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "put it back. For a new store: fermata key make "},
 		"no time at all":   {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "no time to wait"},
 		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
-		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitError, "exists"},
+		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitUsage, "is there already"},
 		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
 	} {
 		code, _, errOut := call(t, c.args...)

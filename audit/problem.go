@@ -25,12 +25,12 @@ const (
 
 // Problem is the first thing that is wrong with a log.
 type Problem struct {
-	Account string
+	Account string `json:"account"`
 	// Seq is the number of the first record that is wrong, gone, or not certain any more.
-	Seq   int64
-	Fault Fault
+	Seq   int64 `json:"seq"`
+	Fault Fault `json:"fault"`
 	// Text says it in a sentence.
-	Text string
+	Text string `json:"text"`
 }
 
 // Error says where and what.

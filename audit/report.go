@@ -22,18 +22,20 @@ type Against struct {
 
 // Report is what a verification found.
 type Report struct {
-	Account string
+	Account string `json:"account"`
 	// Origin names the log, as checkpoints do.
-	Origin string
+	Origin string `json:"origin"`
 	// From and To are the first and the last record that were read.
-	From, To int64
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
 	// Signed is the last record that a trusted checkpoint covers. Behind it, and without a checkpoint anywhere, a cut or rewritten tail does not show.
-	Signed int64
+	Signed int64 `json:"signed"`
 	// Checkpoints counts those that were right, Foreign those of keys that are not trusted.
-	Checkpoints, Foreign int
-	Root                 Hash
+	Checkpoints int  `json:"checkpoints"`
+	Foreign     int  `json:"foreign"`
+	Root        Hash `json:"root"`
 	// Problem is the first thing that is wrong; nil if nothing is.
-	Problem *Problem
+	Problem *Problem `json:"problem"`
 }
 
 // Body returns what the log itself should say about the verification.

@@ -119,23 +119,22 @@ func unseen(ctx context.Context, to *client.Client, r api.Request, answer json.R
 
 type answerCommand struct {
 	decideFlags
-	Answer string `arg:"" help:"The answer, as JSON."`
+	Answer given `arg:"" help:"The answer, as JSON; @FILE and - read it from a file and from standard input."`
 }
 
 // Run gives an answer.
 func (c *answerCommand) Run(ctx context.Context, p *program) error {
-	return c.decide(ctx, p, func(api.Request) (any, error) {
-		if !json.Valid([]byte(c.Answer)) {
-			return nil, usage("the answer is no JSON")
-		}
-		return json.RawMessage(c.Answer), nil
-	})
+	said, err := c.Answer.read("the answer")
+	if err != nil {
+		return err
+	}
+	return c.decide(ctx, p, func(api.Request) (any, error) { return said, nil })
 }
 
 type approveCommand struct {
 	decideFlags
 	Reason string `help:"Why."`
-	Args   string `help:"Approve with these arguments in the place of those that were asked for, as JSON." placeholder:"JSON"`
+	Args   given  `help:"Approve with these arguments in the place of those that were asked for, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
 }
 
 // Run says yes.
@@ -146,10 +145,7 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 		}
 		said, err := word(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
-			if !json.Valid([]byte(c.Args)) {
-				return nil, usage("--args is no JSON")
-			}
-			said["args"] = json.RawMessage(c.Args)
+			said["args"], err = c.Args.read("--args")
 		}
 		return said, err
 	})

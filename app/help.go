@@ -75,7 +75,8 @@ Examples:
 Examples:
 
   fermata run inproc:content-review '{"topic":"tea"}'
-  fermata run inproc:content-review '{"topic":"tea"}' --key article-7 --json`,
+  fermata run inproc:content-review '{"topic":"tea"}' --key article-7 --json
+  fermata run inproc:content-review @topic.json`,
 
 	"runs": `Examples:
 
@@ -120,10 +121,12 @@ Examples:
   fermata reject int_… --reason "too dear"`,
 
 	"answer": `The answer has to fit the schema that fermata show prints. A wrong one changes nothing.
+A run that is held takes all of its state, edited.
 
-Example:
+Examples:
 
-  fermata answer int_… '{"action":"revise","feedback":"shorter"}'`,
+  fermata answer int_… '{"action":"revise","feedback":"shorter"}'
+  fermata answer int_… @state.json`,
 
 	"config": `Examples:
 

@@ -199,7 +199,7 @@ type policyExplain struct {
 	Policy    string `arg:"" optional:"" help:"The file of rules; without one, the server is asked."`
 	Input     string `arg:"" optional:"" help:"The file with the action, as JSON."`
 	Tool      string `help:"The action, to ask the server about." placeholder:"NAME"`
-	Args      string `help:"Its arguments, as JSON." placeholder:"JSON"`
+	Args      given  `help:"Its arguments, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
 	Graph     string `help:"Where it happens." placeholder:"NAME"`
 	Requester string `help:"For whom." placeholder:"NAME"`
 	Agent     string `help:"Who proposes it." placeholder:"NAME"`
@@ -212,7 +212,7 @@ func (c *policyExplain) Run(ctx context.Context, p *program) error {
 	switch {
 	case c.Policy == "" && c.Tool != "":
 		decision, err = c.ask(ctx)
-	case c.Tool+c.Args+c.Graph+c.Requester+c.Agent != "":
+	case c.Tool+string(c.Args)+c.Graph+c.Requester+c.Agent != "":
 		err = usage("either a policy and the file of an input, or --tool to ask the server")
 	case c.Policy != "" && c.Input != "":
 		decision, err = c.offline()
@@ -232,10 +232,9 @@ func (c *policyExplain) Run(ctx context.Context, p *program) error {
 func (c *policyExplain) ask(ctx context.Context) (decision policy.Decision, err error) {
 	action := api.Supposed{Tool: c.Tool, Graph: c.Graph, Requester: c.Requester, Agent: c.Agent}
 	if c.Args != "" {
-		if !json.Valid([]byte(c.Args)) {
-			return decision, usage("--args is no JSON")
+		if action.Args, err = c.Args.read("--args"); err != nil {
+			return decision, err
 		}
-		action.Args = json.RawMessage(c.Args)
 	}
 	to, err := c.client()
 	if err != nil {

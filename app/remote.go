@@ -102,7 +102,7 @@ func clean(text string) string { return tui.Safe(text) }
 type runCommand struct {
 	remote
 	Graph string `arg:"" help:"What to run, as inproc:content-review."`
-	Input string `arg:"" optional:"" help:"What it begins with, as JSON." default:"{}"`
+	Input given  `arg:"" optional:"" help:"What it begins with, as JSON; @FILE and - read it from a file and from standard input." default:"{}"`
 	Key   string `help:"The state key; a new one by default." placeholder:"KEY"`
 }
 
@@ -112,10 +112,11 @@ func (c *runCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if !json.Valid([]byte(c.Input)) {
-		return usage("the input is no JSON")
+	input, err := c.Input.read("the input")
+	if err != nil {
+		return err
 	}
-	outcome, err := to.Chat(ctx, api.Chat{GraphID: c.Graph, StateKey: c.Key, Input: json.RawMessage(c.Input)})
+	outcome, err := to.Chat(ctx, api.Chat{GraphID: c.Graph, StateKey: c.Key, Input: input})
 	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Code == "unknown_graph" {
 		err = withGraphs(ctx, to, problem)
 	}

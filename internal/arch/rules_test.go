@@ -32,7 +32,8 @@ var floors = []floor{
 	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 	{"store/redis", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
 
-	{"graph", may(".", "store", "internal/..."), "the engine saves through the store's port and never learns which store it is"},
+	{"drawing", may(".", "internal/..."), "shows graphs, whoever has them: it knows no engine"},
+	{"graph", may(".", "store", "drawing", "internal/..."), "the engine saves through the store's port and never learns which store it is"},
 	{"gate", may(".", "graph", "internal/..."), "approval nodes are ordinary nodes: what they need, an author's own node can have too"},
 	{"tool", may(".", "graph", "internal/..."), "a tool works without an agent and without a model"},
 	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume as graphs do"},

@@ -1,0 +1,94 @@
+// Package drawing shows graphs to people: boxes and arrows that are laid out, where a run waits, and the same as SVG, as Mermaid and as text. It knows no engine: whoever
+// has a graph says what stands in which row, and [New] does the rest.
+package drawing
+
+import "github.com/fermata-go/fermata"
+
+// Drawing is a graph laid out for the eye: encoded as JSON it has everything a picture needs, in units of pixels.
+type Drawing struct {
+	Graph  string `json:"graph"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Nodes  []Node `json:"nodes"`
+	Edges  []Edge `json:"edges"`
+}
+
+// What a box can be.
+const (
+	KindStart = "start"
+	KindEnd   = "end"
+	KindNode  = "node"
+	KindGraph = "graph" // it contains a graph
+	KindEach  = "each"  // it works on the items of a list
+)
+
+// When a hold stops a run.
+const (
+	Before = "before"
+	After  = "after"
+)
+
+// Node is a box. X and Y are its upper left corner.
+type Node struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind" enum:"start,end,node,graph,each"`
+	X      int    `json:"x"`
+	Y      int    `json:"y"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	// Waiting is true if a run waits at this node or inside it; Held says that every run stops before or after it.
+	Waiting bool     `json:"waiting,omitempty" doc:"A run waits at this node, or inside it."`
+	Held    []string `json:"held,omitempty" enum:"before,after" doc:"Every run stops there."`
+	// Inner is the graph that the node contains. It lies in the box, with its corner at Inset.
+	Inner *Drawing `json:"inner,omitempty" doc:"The graph inside of it; its corner is 8 to the right of the box's, and 28 below it."`
+}
+
+// Where the graph inside of a box begins, from the corner of the box.
+const (
+	InsetX = 8
+	InsetY = 28
+)
+
+// Edge is an arrow along its points. Branch marks one that a route picks, Back one that closes a loop.
+type Edge struct {
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Branch bool     `json:"branch,omitempty" doc:"A route picks it, or not."`
+	Back   bool     `json:"back,omitempty" doc:"It closes a loop."`
+	Points [][2]int `json:"points"`
+}
+
+// Mark marks the nodes at which a run waits: those that these addresses lead to. An address begins with the graph itself.
+func (d *Drawing) Mark(waiting ...fermata.Address) {
+	for _, at := range waiting {
+		if len(at) > 1 {
+			d.mark(at[1:])
+		}
+	}
+}
+
+// mark follows an address from here on.
+func (d *Drawing) mark(at fermata.Address) {
+	if len(at) == 0 {
+		return
+	}
+	name, inside := at[0].ID, at[1:]
+	switch at[0].Type {
+	case fermata.SegmentHold:
+		name, inside = at[0].SubID, nil
+	case fermata.SegmentNode:
+	default:
+		return
+	}
+	if len(inside) > 0 && inside[0].Type == fermata.SegmentItem {
+		inside = inside[1:]
+	}
+	for i := range d.Nodes {
+		if n := &d.Nodes[i]; n.ID == name {
+			n.Waiting = true
+			if n.Inner != nil {
+				n.Inner.mark(inside)
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package drawing_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/golden"
+)
+
+// review is a graph with everything that can be drawn.
+func review() *drawing.Drawing {
+	inner := drawing.New("research", [][]drawing.Node{
+		{{ID: "s", Kind: drawing.KindStart}}, {{ID: "search", Kind: drawing.KindEach}}, {{ID: "pick", Kind: drawing.KindNode, Held: []string{drawing.After}}}, {{ID: "e", Kind: drawing.KindEnd}},
+	}, []drawing.Edge{{From: "s", To: "search"}, {From: "search", To: "pick"}, {From: "pick", To: "e"}})
+	return drawing.New(`a "graph" <&>`, [][]drawing.Node{
+		{{ID: "s", Kind: drawing.KindStart}},
+		{{ID: "plan", Kind: drawing.KindNode}},
+		{{ID: "research", Kind: drawing.KindGraph, Inner: inner}, {ID: "ask\x1b[31m\na <lawyer>", Kind: drawing.KindNode}},
+		{{ID: "publish", Kind: drawing.KindNode, Held: []string{drawing.Before}}},
+		{{ID: "e", Kind: drawing.KindEnd}},
+	}, []drawing.Edge{
+		{From: "s", To: "plan"}, {From: "plan", To: "research"}, {From: "plan", To: "ask\x1b[31m\na <lawyer>"},
+		{From: "research", To: "publish"}, {From: "ask\x1b[31m\na <lawyer>", To: "publish", Branch: true}, {From: "ask\x1b[31m\na <lawyer>", To: "e", Branch: true},
+		{From: "publish", To: "plan", Branch: true}, {From: "publish", To: "e", Branch: true},
+	})
+}
+
+func at(t *testing.T, address string) fermata.Address {
+	t.Helper()
+	a, err := fermata.ParseAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestDrawing_InEveryForm(t *testing.T) {
+	d := review()
+	d.Mark(at(t, "runnable:review;node:research;node:search;item:3;tool:x"), at(t, "runnable:review;hold:before#publish"))
+	golden.Compare(t, "testdata/review.svg", d.SVG())
+	golden.Compare(t, "testdata/review.mmd", d.Mermaid())
+	golden.Compare(t, "testdata/review.txt", d.Text())
+}
+
+// What the names of others hold must not become markup, and whoever cannot see the picture is told where the run waits.
+func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
+	d := review()
+	d.Mark(at(t, "runnable:review;node:research;node:pick"), at(t, "runnable:review;node:plan"), at(t, "runnable:review;node:gone"), at(t, "runnable:review"), nil)
+	svg := d.SVG()
+	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v\n%s", err, svg)
+		}
+	}
+	if !strings.Contains(svg, `aria-label="The graph a &#34;graph&#34; &lt;&amp;&gt;, which waits at plan and pick"`) {
+		t.Errorf("%s", svg)
+	}
+	if strings.Contains(svg, "<lawyer>") || strings.Contains(svg, "\x1b") {
+		t.Errorf("%s", svg)
+	}
+}
+
+// Whatever the graph: boxes lie apart and inside, an arrow leads from the lower edge of its box to the upper edge of the other, and over no box.
+func TestProperty_NothingIsDrawnOverABox(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := [][]drawing.Node{{{ID: "s", Kind: drawing.KindStart}}}
+		names := []string{"s"}
+		for y := range rapid.IntRange(1, 6).Draw(t, "rows") {
+			var row []drawing.Node
+			for x := range rapid.IntRange(1, 5).Draw(t, "boxes") {
+				n := drawing.Node{ID: fmt.Sprintf("n%d_%d%s", y, x, strings.Repeat("x", rapid.IntRange(0, 60).Draw(t, "name"))), Kind: drawing.KindNode}
+				if rapid.IntRange(0, 9).Draw(t, "inner") == 0 {
+					n.Kind, n.Inner = drawing.KindGraph, review()
+				}
+				row, names = append(row, n), append(names, n.ID)
+			}
+			rows = append(rows, row)
+		}
+		rows = append(rows, []drawing.Node{{ID: "e", Kind: drawing.KindEnd}})
+		var edges []drawing.Edge
+		for range rapid.IntRange(0, 20).Draw(t, "edges") {
+			edges = append(edges, drawing.Edge{From: rapid.SampledFrom(names).Draw(t, "from"), To: rapid.SampledFrom(append(names[1:], "e")).Draw(t, "to")})
+		}
+		d := drawing.New("g", rows, edges)
+		if len(d.Nodes) != len(names)+1 || len(d.Edges) != len(edges) {
+			t.Fatalf("%d nodes and %d edges of %d and %d", len(d.Nodes), len(d.Edges), len(names)+1, len(edges))
+		}
+		boxes := make(map[string]drawing.Node)
+		for i, n := range d.Nodes {
+			boxes[n.ID] = n
+			if n.X < 0 || n.Y < 0 || n.X+n.Width > d.Width || n.Y+n.Height > d.Height {
+				t.Fatalf("%s lies outside: %+v", n.ID, n)
+			}
+			for _, other := range d.Nodes[:i] {
+				if n.X < other.X+other.Width && other.X < n.X+n.Width && n.Y < other.Y+other.Height && other.Y < n.Y+n.Height {
+					t.Fatalf("%s lies on %s", n.ID, other.ID)
+				}
+			}
+		}
+		for _, e := range d.Edges {
+			from, to, first, last := boxes[e.From], boxes[e.To], e.Points[0], e.Points[len(e.Points)-1]
+			if first[1] != from.Y+from.Height || first[0] < from.X || first[0] > from.X+from.Width || last[1] != to.Y || last[0] < to.X || last[0] > to.X+to.Width {
+				t.Fatalf("%s to %s begins or ends elsewhere: %v", e.From, e.To, e.Points)
+			}
+			if e.Back != (to.Y <= from.Y) {
+				t.Fatalf("%s to %s: back is %v", e.From, e.To, e.Back)
+			}
+			for i, p := range e.Points[1:] {
+				straight(t, d, e, e.Points[i], p)
+			}
+		}
+	})
+}
+
+// straight fails if a piece of an arrow is not straight, or goes over a box or out of the drawing.
+func straight(t *rapid.T, d *drawing.Drawing, e drawing.Edge, a, b [2]int) {
+	left, right, top, bottom := min(a[0], b[0]), max(a[0], b[0]), min(a[1], b[1]), max(a[1], b[1])
+	if left != right && top != bottom || left < 0 || right > d.Width || top < 0 || bottom > d.Height {
+		t.Fatalf("%s to %s: from %v to %v", e.From, e.To, a, b)
+	}
+	for _, n := range d.Nodes {
+		if left < n.X+n.Width && right > n.X && top < n.Y+n.Height && bottom > n.Y {
+			t.Fatalf("%s to %s goes over %s: from %v to %v, %+v", e.From, e.To, n.ID, a, b, n)
+		}
+	}
+}

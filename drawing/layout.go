@@ -1,0 +1,332 @@
+package drawing
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+)
+
+// The measures of a drawing.
+const (
+	margin       = 20
+	boxHeight    = 40
+	dotWidth     = 72 // of start and end
+	narrow, wide = 120, 320
+	letter       = 8 // how wide a letter is, more or less, and one of the small ones
+	smallLetter  = 6
+	gapX, gapY   = 32, 44
+	aside        = 8      // how far from the middle of a box arrows are that go back
+	lane         = 12     // between arrows beside each other
+	above, below = 14, 20 // what an arrow goes straight at its beginning and its end
+	passage      = 12     // the room that an arrow has on its way past boxes
+	sweeps       = 6
+)
+
+// New lays a graph out from top to bottom: rows says which nodes stand beside each other, and an edge to a row that is not below its own goes back. Only
+// their ids, kinds, holds and inner graphs have to be given, and of edges where they lead.
+func New(graph string, rows [][]Node, edges []Edge) *Drawing {
+	l := &layout{rows: make([][]*slot, len(rows)), places: make(map[string]*slot)}
+	for y, row := range rows {
+		for _, n := range row {
+			size(&n)
+			s := &slot{node: n, row: y, width: n.Width}
+			l.rows[y] = append(l.rows[y], s)
+			l.places[n.ID] = s
+		}
+	}
+	for _, e := range edges {
+		l.connect(e)
+	}
+	l.untangle()
+	d := &Drawing{Graph: graph}
+	d.Width = l.across()
+	d.Height = l.down()
+	d.Edges = l.arrows(d.Width)
+	for _, row := range l.rows {
+		for _, s := range row {
+			if !s.passage {
+				d.Nodes = append(d.Nodes, s.node)
+			}
+		}
+	}
+	return d
+}
+
+// size says how large a box has to be.
+func size(n *Node) {
+	switch {
+	case n.Kind == KindStart || n.Kind == KindEnd:
+		n.Width, n.Height = dotWidth, boxHeight-8
+	case n.Inner != nil:
+		n.Width = max(labelWidth(n), n.Inner.Width+2*InsetX)
+		n.Height = n.Inner.Height + InsetY + InsetX
+	default:
+		n.Width, n.Height = labelWidth(n), boxHeight
+	}
+}
+
+// labelWidth is how wide a box has to be for its text, also if a run waits there.
+func labelWidth(n *Node) int {
+	waits := *n
+	waits.Waiting = true
+	name, more := waits.label()
+	text := max(utf8.RuneCountInString(name)*letter, utf8.RuneCountInString(more)*smallLetter)
+	return min(max(narrow, text+2*letter), wide)
+}
+
+// layout is a drawing in the making.
+type layout struct {
+	rows   [][]*slot
+	places map[string]*slot
+	ways   []*way
+	bottom []int            // where each row ends
+	tracks map[*slot][3]int // how far below the row before it each slot's arrows run, by their kind
+}
+
+// What runs from side to side in the gap between two rows: for each slot that does so one line, so that no two arrows seem to be one.
+const (
+	leaves  = iota // arrows that go back, from the slot
+	turns          // arrows that go down, from the slot
+	arrives        // arrows that go back, to the slot
+)
+
+// slot is a place in a row: of a box, or of an arrow that passes it on its way.
+type slot struct {
+	node         Node
+	passage      bool
+	row, at      int // at is its number in the row
+	x, width     int
+	above, below []*slot // what arrows connect it with
+}
+
+// way is an edge, and the slots that it goes through, both ends included.
+type way struct {
+	Edge
+	through []*slot
+}
+
+func (s *slot) middle() int { return s.x + s.width/2 }
+
+// connect makes a way of an edge. One that goes down by more than a row gets room in those between, so that it goes past boxes and not over them.
+func (l *layout) connect(e Edge) {
+	from, to := l.places[e.From], l.places[e.To]
+	if from == nil || to == nil {
+		return
+	}
+	w := &way{Edge: e}
+	w.Back = to.row <= from.row
+	w.through = append(w.through, from)
+	for row := from.row + 1; row < to.row && !w.Back; row++ {
+		s := &slot{passage: true, row: row, width: passage}
+		l.rows[row] = append(l.rows[row], s)
+		w.through = append(w.through, s)
+	}
+	w.through = append(w.through, to)
+	if !w.Back {
+		for i, s := range w.through[1:] {
+			s.above = append(s.above, w.through[i])
+			w.through[i].below = append(w.through[i].below, s)
+		}
+	}
+	l.ways = append(l.ways, w)
+}
+
+// untangle orders each row by what its slots are connected with, down and up in turns, and keeps the order in which the fewest arrows cross.
+func (l *layout) untangle() {
+	l.number()
+	best, fewest := l.order(), l.crossings()
+	for sweep := range sweeps {
+		for i := range l.rows {
+			if sweep%2 == 0 {
+				sortRow(l.rows[i], func(s *slot) []*slot { return s.above })
+			} else {
+				sortRow(l.rows[len(l.rows)-1-i], func(s *slot) []*slot { return s.below })
+			}
+		}
+		if n := l.crossings(); n < fewest {
+			best, fewest = l.order(), n
+		}
+	}
+	l.rows = best
+	l.number()
+}
+
+// number tells the slots where they are.
+func (l *layout) number() {
+	for _, row := range l.rows {
+		for i, s := range row {
+			s.at = i
+		}
+	}
+}
+
+func (l *layout) order() [][]*slot {
+	order := make([][]*slot, len(l.rows))
+	for i, row := range l.rows {
+		order[i] = slices.Clone(row)
+	}
+	return order
+}
+
+// sortRow puts each slot near those that it is connected with.
+func sortRow(row []*slot, with func(*slot) []*slot) {
+	weight := make(map[*slot]float64, len(row))
+	for i, s := range row {
+		weight[s] = float64(i)
+		if near := with(s); len(near) > 0 {
+			sum := 0
+			for _, n := range near {
+				sum += n.at
+			}
+			weight[s] = float64(sum) / float64(len(near))
+		}
+	}
+	slices.SortStableFunc(row, func(a, b *slot) int { return cmp.Compare(weight[a], weight[b]) })
+	for i, s := range row {
+		s.at = i
+	}
+}
+
+// crossings counts the arrows that cross each other between two rows.
+func (l *layout) crossings() (count int) {
+	for _, row := range l.rows {
+		var seen []int // the ends, below, of those that begin further to the left
+		for _, s := range row {
+			before := len(seen)
+			for _, to := range s.below {
+				for _, other := range seen[:before] {
+					if other > to.at {
+						count++
+					}
+				}
+				seen = append(seen, to.at)
+			}
+		}
+	}
+	return count
+}
+
+// across gives everything its place from left to right, every row in the middle, and returns how wide it all is.
+func (l *layout) across() int {
+	widths := make([]int, len(l.rows))
+	for i, row := range l.rows {
+		for _, s := range row {
+			widths[i] += s.width + gapX
+		}
+		widths[i] -= gapX
+	}
+	inner := slices.Max(append(widths, 0))
+	for i, row := range l.rows {
+		x := margin + (inner-widths[i])/2
+		for _, s := range row {
+			s.x, s.node.X = x, x
+			x += s.width + gapX
+		}
+	}
+	back := 0
+	for _, w := range l.ways {
+		if w.Back {
+			back++
+		}
+	}
+	return inner + 2*margin + back*lane
+}
+
+// down gives everything its place from top to bottom, and returns how high it all is.
+func (l *layout) down() int {
+	l.bottom = make([]int, len(l.rows))
+	l.tracks = make(map[*slot][3]int)
+	y := margin
+	for i, row := range l.rows {
+		tallest := 0
+		for _, s := range row {
+			s.node.Y = y
+			tallest = max(tallest, s.node.Height)
+		}
+		l.bottom[i] = y + tallest
+		y += tallest + l.gap(i)
+	}
+	return l.bottom[len(l.rows)-1] + margin
+}
+
+// track is a line from side to side.
+type track struct {
+	slot *slot
+	kind int
+}
+
+// gap says where arrows run between a row and the next one, and how much room they need.
+func (l *layout) gap(row int) int {
+	var all []track
+	for _, w := range l.ways {
+		first, last := w.through[0], w.through[len(w.through)-1]
+		switch {
+		case w.Back && first.row == row:
+			all = append(all, track{first, leaves})
+		case !w.Back && first.row <= row && row < last.row:
+			if from, to := w.through[row-first.row], w.through[row-first.row+1]; from.middle() != to.middle() {
+				all = append(all, track{from, turns})
+			}
+		}
+		if w.Back && last.row == row+1 {
+			all = append(all, track{last, arrives})
+		}
+	}
+	slices.SortFunc(all, func(a, b track) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.rank(), b.rank())) })
+	all = slices.Compact(all)
+	room := max(gapY, above+below+(len(all)-1)*lane)
+	for i, t := range all {
+		at := l.tracks[t.slot]
+		at[t.kind] = above + (2*i+1)*(room-above-below)/(2*len(all))
+		l.tracks[t.slot] = at
+	}
+	return room
+}
+
+// rank orders tracks so that few cross: of those that lead to the right, the one that begins furthest to the right comes first, and the other way round.
+func (t track) rank() int {
+	sum := 0
+	for _, s := range t.slot.below {
+		sum += s.middle() - t.slot.middle()
+	}
+	if sum > 0 {
+		return -t.slot.middle()
+	}
+	return t.slot.middle()
+}
+
+// arrows draws the ways.
+func (l *layout) arrows(width int) (edges []Edge) {
+	side := width - margin/2
+	for _, w := range l.ways {
+		if w.Back {
+			w.Points = l.backward(w, side)
+			side -= lane
+		} else {
+			w.Points = l.forward(w)
+		}
+		edges = append(edges, w.Edge)
+	}
+	return edges
+}
+
+// forward goes from row to row, and turns in the gaps.
+func (l *layout) forward(w *way) [][2]int {
+	first, last := w.through[0], w.through[len(w.through)-1]
+	points := [][2]int{{first.middle(), first.node.Y + first.node.Height}}
+	for i, to := range w.through[1:] {
+		if from := w.through[i]; from.middle() != to.middle() {
+			turn := l.bottom[from.row] + l.tracks[from][turns]
+			points = append(points, [2]int{from.middle(), turn}, [2]int{to.middle(), turn})
+		}
+	}
+	return append(points, [2]int{last.middle(), last.node.Y})
+}
+
+// backward goes around everything, on the right side.
+func (l *layout) backward(w *way, side int) [][2]int {
+	from, to := w.through[0], w.through[1]
+	start, end := from.middle()+aside, to.middle()+aside
+	down, up := l.bottom[from.row]+l.tracks[from][leaves], l.bottom[to.row-1]+l.tracks[to][arrives]
+	return [][2]int{{start, from.node.Y + from.node.Height}, {start, down}, {side, down}, {side, up}, {end, up}, {end, to.node.Y}}
+}

@@ -1,0 +1,129 @@
+package drawing
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// label is what stands in a box: a name, and what there is to say about it.
+func (n *Node) label() (name, more string) {
+	if n.Kind == KindStart || n.Kind == KindEnd {
+		return n.Kind, ""
+	}
+	var words []string
+	if n.Waiting {
+		words = append(words, "waits")
+	}
+	if n.Kind == KindEach {
+		words = append(words, "for each item")
+	}
+	for _, when := range n.Held {
+		words = append(words, "hold "+when)
+	}
+	return oneLine(n.ID), strings.Join(words, ", ")
+}
+
+// said is all of it in a line.
+func (n *Node) said() string {
+	name, more := n.label()
+	if more == "" {
+		return name
+	}
+	return name + " (" + more + ")"
+}
+
+// oneLine keeps what others wrote from breaking lines, or doing something to a terminal.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }), " ")
+}
+
+// Mermaid returns the drawing as the text of a Mermaid flowchart.
+func (d *Drawing) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	waiting := d.mermaid(&b, "n", "  ")
+	if len(waiting) > 0 {
+		b.WriteString("  classDef waiting fill:#fde68a,stroke:#b45309,stroke-width:3px\n")
+		fmt.Fprintf(&b, "  class %s waiting\n", strings.Join(waiting, ","))
+	}
+	return b.String()
+}
+
+// mermaid writes one graph, with node ids that begin with prefix, and returns the ids of those that wait.
+func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []string) {
+	ids := make(map[string]string, len(d.Nodes))
+	for i, n := range d.Nodes {
+		id := fmt.Sprintf("%s%d", prefix, i)
+		ids[n.ID] = id
+		if n.Waiting {
+			waiting = append(waiting, id)
+		}
+		switch {
+		case n.Inner != nil:
+			fmt.Fprintf(b, "%ssubgraph %s[%s]\n", indent, id, n.quoted())
+			waiting = append(waiting, n.Inner.mermaid(b, id+"_", indent+"  ")...)
+			fmt.Fprintf(b, "%send\n", indent)
+		case n.Kind == KindStart || n.Kind == KindEnd:
+			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.Kind)
+		case n.Kind == KindEach:
+			fmt.Fprintf(b, "%s%s[[%s]]\n", indent, id, n.quoted())
+		default:
+			fmt.Fprintf(b, "%s%s[%s]\n", indent, id, n.quoted())
+		}
+	}
+	for _, e := range d.Edges {
+		arrow := "-->"
+		if e.Branch {
+			arrow = "-.->"
+		}
+		fmt.Fprintf(b, "%s%s %s %s\n", indent, ids[e.From], arrow, ids[e.To])
+	}
+	return waiting
+}
+
+// quoted is the name in quotes, made harmless, with the holds.
+func (n *Node) quoted() string {
+	text := oneLine(n.ID)
+	for _, when := range n.Held {
+		text += " (hold " + when + ")"
+	}
+	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;")
+	return `"` + replacer.Replace(text) + `"`
+}
+
+// Text returns the drawing as lines for a terminal: each node, and where it leads.
+func (d *Drawing) Text() string {
+	var b strings.Builder
+	d.text(&b, "")
+	return b.String()
+}
+
+func (d *Drawing) text(b *strings.Builder, indent string) {
+	names := make(map[string]string, len(d.Nodes))
+	for _, n := range d.Nodes {
+		names[n.ID], _ = n.label()
+	}
+	for _, n := range d.Nodes {
+		if n.Kind == KindEnd {
+			continue
+		}
+		var always, perhaps []string
+		for _, e := range d.Edges {
+			switch {
+			case e.From != n.ID:
+			case e.Branch:
+				perhaps = append(perhaps, names[e.To])
+			default:
+				always = append(always, names[e.To])
+			}
+		}
+		if len(perhaps) > 0 {
+			always = append(always, strings.Join(perhaps, " or "))
+		}
+		fmt.Fprintf(b, "%s%s → %s\n", indent, n.said(), strings.Join(always, ", "))
+		if n.Inner != nil {
+			n.Inner.text(b, indent+"    ")
+		}
+	}
+}

@@ -4,6 +4,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/fermata-go/fermata/drawing"
 )
 
 // Prefix is where the API lives.
@@ -130,6 +132,8 @@ type Graph struct {
 	ID          string          `json:"id"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	// Drawing shows it, where a single graph is asked for.
+	Drawing *drawing.Drawing `json:"drawing,omitempty" doc:"Boxes and arrows, laid out in pixels; of a run, with the nodes marked at which it waits. Not in lists, and not if there is nothing to see."`
 }
 
 // Kind is a kind of question.

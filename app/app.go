@@ -64,6 +64,7 @@ type commands struct {
 
 	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
 	Runs    runsCommand    `cmd:"" group:"people" help:"List runs."`
+	Graphs  graphsCommand  `cmd:"" group:"people" help:"List what can be run, or draw it, and where a run of it waits."`
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print what happens to a run until it is over."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"End a run."`
 	Inbox   inboxScreen    `cmd:"" group:"people" help:"What people are asked, to look at and to decide."`

@@ -83,6 +83,13 @@ Examples:
   fermata runs
   fermata runs --status waiting --json`,
 
+	"graphs": `Examples:
+
+  fermata graphs
+  fermata graphs inproc:content-review
+  fermata graphs --run article-7
+  fermata graphs --run article-7 --as svg > article-7.svg`,
+
 	"watch": `With --json each event is a line, and what the run came to is the last.
 
 Examples:

@@ -198,6 +198,16 @@ func (c *Client) Graphs(ctx context.Context) (page api.Page[api.Graph], err erro
 	return page, c.call(ctx, request{path: "/graphs"}, &page)
 }
 
+// Graph returns something that can be run, with a drawing.
+func (c *Client) Graph(ctx context.Context, graphID string) (graph api.Graph, err error) {
+	return graph, c.call(ctx, request{path: "/graphs/" + url.PathEscape(graphID)}, &graph)
+}
+
+// GraphOf returns the graph of a run, with the nodes marked in its drawing at which the run waits.
+func (c *Client) GraphOf(ctx context.Context, stateKey string) (graph api.Graph, err error) {
+	return graph, c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey) + "/graph"}, &graph)
+}
+
 // Kinds lists what can be asked.
 func (c *Client) Kinds(ctx context.Context) (page api.Page[api.Kind], err error) {
 	return page, c.call(ctx, request{path: "/kinds"}, &page)

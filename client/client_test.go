@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/drawing"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/box"
@@ -130,6 +131,14 @@ func theWholeWay(t *testing.T, key string) {
 	}
 	if graphs, err := c.Graphs(t.Context()); err != nil || graphs.Items[0].ID != "inproc:memo" {
 		t.Errorf("%+v, %v", graphs, err)
+	}
+	for what, g := range map[string]func() (api.Graph, error){
+		"a graph": func() (api.Graph, error) { return c.Graph(t.Context(), "inproc:memo") },
+		"a run's": func() (api.Graph, error) { return c.GraphOf(t.Context(), key) },
+	} {
+		if got, err := g(); err != nil || got.ID != "inproc:memo" || got.Drawing == nil || got.Drawing.Nodes[0].Kind != drawing.KindStart {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
 	}
 	_, err = c.Decide(t.Context(), r.ID, api.Decide{Answer: json.RawMessage(`"bob"`)})
 	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Code != "already_decided" || !strings.Contains(err.Error(), "by ann") {

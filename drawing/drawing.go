@@ -2,7 +2,11 @@
 // has a graph says what stands in which row, and [New] does the rest.
 package drawing
 
-import "github.com/fermata-go/fermata"
+import (
+	"slices"
+
+	"github.com/fermata-go/fermata"
+)
 
 // Drawing is a graph laid out for the eye: encoded as JSON it has everything a picture needs, in units of pixels.
 type Drawing struct {
@@ -58,13 +62,26 @@ type Edge struct {
 	Points [][2]int `json:"points"`
 }
 
-// Mark marks the nodes at which a run waits: those that these addresses lead to. An address begins with the graph itself.
-func (d *Drawing) Mark(waiting ...fermata.Address) {
+// Marked returns the drawing with the nodes marked at which a run waits: those that these addresses lead to. An address begins with the graph itself.
+func (d *Drawing) Marked(waiting ...fermata.Address) *Drawing {
+	d = d.clone()
 	for _, at := range waiting {
 		if len(at) > 1 {
 			d.mark(at[1:])
 		}
 	}
+	return d
+}
+
+func (d *Drawing) clone() *Drawing {
+	c := *d
+	c.Nodes = slices.Clone(d.Nodes)
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Inner != nil {
+			n.Inner = n.Inner.clone()
+		}
+	}
+	return &c
 }
 
 // mark follows an address from here on.

@@ -43,8 +43,11 @@ func at(t *testing.T, address string) fermata.Address {
 }
 
 func TestDrawing_InEveryForm(t *testing.T) {
-	d := review()
-	d.Mark(at(t, "runnable:review;node:research;node:search;item:3;tool:x"), at(t, "runnable:review;hold:before#publish"))
+	plain := review()
+	d := plain.Marked(at(t, "runnable:review;node:research;node:search;item:3;tool:x"), at(t, "runnable:review;hold:before#publish"))
+	if strings.Contains(plain.Text(), "waits") {
+		t.Errorf("the drawing itself was changed:\n%s", plain.Text())
+	}
 	golden.Compare(t, "testdata/review.svg", d.SVG())
 	golden.Compare(t, "testdata/review.mmd", d.Mermaid())
 	golden.Compare(t, "testdata/review.txt", d.Text())
@@ -52,8 +55,7 @@ func TestDrawing_InEveryForm(t *testing.T) {
 
 // What the names of others hold must not become markup, and whoever cannot see the picture is told where the run waits.
 func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
-	d := review()
-	d.Mark(at(t, "runnable:review;node:research;node:pick"), at(t, "runnable:review;node:plan"), at(t, "runnable:review;node:gone"), at(t, "runnable:review"), nil)
+	d := review().Marked(at(t, "runnable:review;node:research;node:pick"), at(t, "runnable:review;node:plan"), at(t, "runnable:review;node:gone"), at(t, "runnable:review"), nil)
 	svg := d.SVG()
 	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {

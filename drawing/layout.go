@@ -38,7 +38,7 @@ func New(graph string, rows [][]Node, edges []Edge) *Drawing {
 		l.connect(e)
 	}
 	l.untangle()
-	d := &Drawing{Graph: graph}
+	d := &Drawing{Graph: graph, Nodes: []Node{}}
 	d.Width = l.across()
 	d.Height = l.down()
 	d.Edges = l.arrows(d.Width)
@@ -296,8 +296,8 @@ func (t track) rank() int {
 }
 
 // arrows draws the ways.
-func (l *layout) arrows(width int) (edges []Edge) {
-	side := width - margin/2
+func (l *layout) arrows(width int) []Edge {
+	side, edges := width-margin/2, make([]Edge, 0, len(l.ways))
 	for _, w := range l.ways {
 		if w.Back {
 			w.Points = l.backward(w, side)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,41 +137,6 @@ func New(config Config) (*Executor, error) {
 		return nil, err
 	}
 	return e, nil
-}
-
-// Graphs lists what can be run, by graph id.
-func (e *Executor) Graphs() map[string]provider.Graph {
-	all := make(map[string]provider.Graph)
-	for name, p := range e.providers {
-		for _, g := range p.Graphs() {
-			all[name+":"+g.Name] = g
-		}
-	}
-	return all
-}
-
-// SplitGraph takes a graph id apart: "inproc:review" is the graph review of the provider inproc.
-func SplitGraph(id string) (provider, graph string, err error) {
-	provider, graph, ok := strings.Cut(id, ":")
-	if !ok || provider == "" || graph == "" {
-		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", ErrInvalid, id)
-	}
-	return provider, graph, nil
-}
-
-// graph finds the provider of a graph id, and the graph's name there.
-func (e *Executor) graph(id string) (provider.Provider, string, error) {
-	prefix, name, err := SplitGraph(id)
-	p := e.providers[prefix]
-	if err != nil || p == nil {
-		return nil, "", fmt.Errorf("%w: %q", ErrUnknownGraph, id)
-	}
-	for _, g := range p.Graphs() {
-		if g.Name == name {
-			return p, name, nil
-		}
-	}
-	return nil, "", fmt.Errorf("%w: %q", ErrUnknownGraph, id)
 }
 
 // providerOf finds the provider of a run.

@@ -91,7 +91,7 @@ func (e *Executor) Run(ctx context.Context, request Request) (fermata.Outcome, e
 func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome, error) {
 	ctx, span := e.tracer().Start(ctx, "fermata.start")
 	defer span.End()
-	p, name, err := e.graph(request.Graph)
+	p, g, err := e.graph(request.Graph)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 		return nil, err
 	}
 	begin := store.NewRun{
-		Account: request.Account, ID: ident.Random("run"), StateKey: request.StateKey, Provider: p.Name(), Graph: name,
+		Account: request.Account, ID: ident.Random("run"), StateKey: request.StateKey, Provider: p.Name(), Graph: g.Name,
 		InputDigest: startDigest(request), Owner: e.config.Owner, Lease: e.config.Lease,
 	}
 	begin.Input = e.seal(begin.Account, store.SealedInput, begin.ID, request.Input)

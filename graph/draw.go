@@ -10,11 +10,11 @@ import (
 
 // Draw lays the graph out from top to bottom, with the nodes marked at which these interrupts wait.
 func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *drawing.Drawing {
-	d := fl.draw()
-	for _, ic := range waiting {
-		d.Mark(ic.Address)
+	places := make([]fermata.Address, len(waiting))
+	for i, ic := range waiting {
+		places[i] = ic.Address
 	}
-	return d
+	return fl.draw().Marked(places...)
 }
 
 func (fl *compiled) draw() *drawing.Drawing {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/drawing"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -73,6 +74,8 @@ type Graph struct {
 	Description string
 	// Input is the JSON Schema of what it begins with; nil if anything will do.
 	Input json.RawMessage
+	// Drawing shows it; nil if there is nothing to see. Nobody changes it.
+	Drawing *drawing.Drawing
 }
 
 // Execution is one stretch of work on a run.

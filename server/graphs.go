@@ -10,7 +10,34 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/provider"
 )
+
+type graphInput struct {
+	GraphID string `path:"graphId" maxLength:"512"`
+}
+
+type graphOutput struct{ Body api.Graph }
+
+func graphOf(id string, g provider.Graph) api.Graph {
+	return api.Graph{ID: id, Description: g.Description, InputSchema: g.Input, Drawing: g.Drawing}
+}
+
+func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
+	g, err := s.config.Executor.Graph(in.GraphID)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &graphOutput{graphOf(in.GraphID, g)}, nil
+}
+
+func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
+	id, g, err := s.config.Executor.GraphOf(ctx, who(ctx).Account, in.StateKey)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &graphOutput{graphOf(id, g)}, nil
+}
 
 func (s *Server) registerGraphs() {
 	all := []Role{Agent, Approver, Auditor}
@@ -18,10 +45,14 @@ func (s *Server) registerGraphs() {
 		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()
 		for _, id := range slices.Sorted(maps.Keys(graphs)) {
-			out.Body.Items = append(out.Body.Items, api.Graph{ID: id, Description: graphs[id].Description, InputSchema: graphs[id].Input})
+			one := graphOf(id, graphs[id])
+			one.Drawing = nil // a list is for choosing
+			out.Body.Items = append(out.Body.Items, one)
 		}
 		return out, nil
 	})
+	huma.Register(s.api, operation("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "What can be run, with a drawing", all...), s.getGraph)
+	huma.Register(s.api, operation("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "The graph of a run, with the nodes marked at which it waits", all...), s.getRunGraph)
 	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "What can be asked", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
 		out := &pageOutput[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {

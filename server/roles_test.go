@@ -51,6 +51,8 @@ var mayCall = map[string][]server.Role{
 	"GET /api/v1/audit/findings":          {server.Auditor},
 	"GET /api/v1/answers":                 {server.Agent, server.Auditor},
 	"GET /api/v1/graphs":                  {server.Agent, server.Approver, server.Auditor},
+	"GET /api/v1/graphs/{graphId}":        {server.Agent, server.Approver, server.Auditor},
+	"GET /api/v1/runs/{stateKey}/graph":   {server.Agent, server.Approver, server.Auditor},
 	"GET /api/v1/kinds":                   {server.Agent, server.Approver, server.Auditor},
 	"GET /api/v1/me":                      {server.Agent, server.Approver, server.Auditor},
 	"GET /healthz":                        everybody,

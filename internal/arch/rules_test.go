@@ -39,7 +39,7 @@ var floors = []floor{
 	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume as graphs do"},
 	{"agent/...", may(".", "tool", "agent", "internal/..."), "a model, a vendor's or a scripted one, knows the agent's port and not the engine"},
 
-	{"provider", may(".", "store", "internal/..."), "the port to whatever executes runs; our own engine is one provider among others"},
+	{"provider", may(".", "store", "drawing", "internal/..."), "the port to whatever executes runs; our own engine is one provider among others"},
 	{"provider/providertest", may(".", "store", "provider"), "the suite sees a provider only through the port, as the executor does"},
 	{"provider/inproc", may(".", "store", "graph", "gate", "tool", "agent", "provider", "internal/..."), "the one provider that is our own engine"},
 	{"provider/...", may(".", "store", "provider", "internal/..."), "an adapter speaks its peer's protocol and knows nothing of our engine"},
@@ -58,7 +58,7 @@ var floors = []floor{
 
 	{"executor", may(".", "store", "provider", "desk", "policy", "policy/...", "audit", "analytics", "internal/..."), "the only writer of run status; providers come to it through the port"},
 
-	{"api", may("."), "the words of the HTTP API, for both of its ends"},
+	{"api", may(".", "drawing"), "the words of the HTTP API, for both of its ends"},
 	{"client", may(".", "api", "analytics", "internal/..."), "a program that speaks to a server needs nothing of the server, but for the words of its reports"},
 
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},

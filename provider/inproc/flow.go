@@ -51,7 +51,7 @@ type flowGraph[S any] struct {
 }
 
 func (g *flowGraph[S]) describe() (provider.Graph, error) {
-	d := provider.Graph{Name: g.config.Name, Description: g.config.Description}
+	d := provider.Graph{Name: g.config.Name, Description: g.config.Description, Drawing: g.flow.Draw()}
 	if g.input != nil {
 		d.Input = g.input.Text
 	}

@@ -143,6 +143,16 @@ export class Client {
     return this.#get("/graphs", {}, options);
   }
 
+  /** Something that can be run, with a drawing. */
+  graph(graphId: string, options: CallOptions = {}): Promise<Graph> {
+    return this.#get(`/graphs/${encodeURIComponent(graphId)}`, {}, options);
+  }
+
+  /** The graph of a run, with the nodes marked in its drawing at which the run waits. */
+  graphOf(stateKey: string, options: CallOptions = {}): Promise<Graph> {
+    return this.#get(`/runs/${encodeURIComponent(stateKey)}/graph`, {}, options);
+  }
+
   #get<T>(path: string, query: NonNullable<Call["query"]>, { signal }: CallOptions): Promise<T> {
     return this.#transport.json<T>(path, signal ? { query, signal } : { query });
   }

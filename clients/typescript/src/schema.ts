@@ -168,6 +168,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/graphs/{graphId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What can be run, with a drawing */
+        get: operations["get-graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/kinds": {
         parameters: {
             query?: never;
@@ -614,6 +631,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{stateKey}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The graph of a run, with the nodes marked at which it waits */
+        get: operations["get-run-graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{stateKey}/retry": {
         parameters: {
             query?: never;
@@ -800,6 +834,24 @@ export interface components {
             verdict: "approve" | "reject" | "answer" | "expire";
             via?: string;
         };
+        Drawing: {
+            edges: components["schemas"]["Edge"][] | null;
+            graph: string;
+            /** Format: int64 */
+            height: number;
+            nodes: components["schemas"]["Node"][] | null;
+            /** Format: int64 */
+            width: number;
+        };
+        Edge: {
+            /** @description It closes a loop. */
+            back?: boolean;
+            /** @description A route picks it, or not. */
+            branch?: boolean;
+            from: string;
+            points: (number[] | null)[] | null;
+            to: string;
+        };
         Edit: {
             args: unknown;
             /** Format: date-time */
@@ -874,6 +926,8 @@ export interface components {
         };
         Graph: {
             description?: string;
+            /** @description Boxes and arrows, laid out in pixels; of a run, with the nodes marked at which it waits. Not in lists, and not if there is nothing to see. */
+            drawing?: components["schemas"]["Drawing"];
             id: string;
             inputSchema?: unknown;
         };
@@ -975,6 +1029,25 @@ export interface components {
             /** Format: int64 */
             count: number;
             from: string[] | null;
+        };
+        Node: {
+            /** Format: int64 */
+            height: number;
+            /** @description Every run stops there. */
+            held?: ("before" | "after")[] | null;
+            id: string;
+            /** @description The graph inside of it; its corner is 8 to the right of the box's, and 28 below it. */
+            inner?: components["schemas"]["Drawing"];
+            /** @enum {string} */
+            kind: "start" | "end" | "node" | "graph" | "each";
+            /** @description A run waits at this node, or inside it. */
+            waiting?: boolean;
+            /** Format: int64 */
+            width: number;
+            /** Format: int64 */
+            x: number;
+            /** Format: int64 */
+            y: number;
         };
         Note: {
             /** Format: date-time */
@@ -1662,6 +1735,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PageGraph"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                graphId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
                 };
             };
             /** @description Error */
@@ -2628,6 +2732,37 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-run-graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stateKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
                 };
             };
             /** @description Error */

@@ -371,7 +371,11 @@ test("an agent elsewhere asks, says more when it is asked back, and pulls the an
 test("lists", async () => {
   const fermata = new Client({ url, token });
   const graphs = await fermata.graphs();
-  assert.ok(graphs.items.some((g) => g.id === review));
+  assert.ok(graphs.items.some((g) => g.id === review && !g.drawing));
+  assert.ok((await fermata.graph(review)).drawing?.nodes?.every((n) => !n.waiting));
+  const [waits] = (await fermata.runs({ status: ["waiting"], graphId: review, limit: 1 })).items;
+  assert.ok(waits);
+  assert.deepEqual((await fermata.graphOf(waits.stateKey)).drawing?.nodes?.filter((n) => n.waiting).map((n) => n.id), ["human_review"]);
   const runs = await fermata.runs({ status: ["waiting", "completed"], limit: 2 });
   assert.equal(runs.items.length, 2);
   assert.ok(runs.next);

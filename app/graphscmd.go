@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+type graphsCommand struct {
+	remote
+	Graph string `arg:"" optional:"" help:"Draw this one, as inproc:content-review; without it, all are listed."`
+	Of    string `name:"run" help:"Draw the graph of this run, and where it waits." placeholder:"KEY"`
+	As    string `help:"How to draw: ${enum}." enum:"text,mermaid,svg" default:"text" placeholder:"FORM"`
+}
+
+// Run lists what can be run, or draws one of them.
+func (c *graphsCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	var one api.Graph
+	switch {
+	case c.Graph != "" && c.Of != "":
+		return usage("either a graph or --run: a run has its graph")
+	case c.Of != "":
+		one, err = to.GraphOf(ctx, c.Of)
+	case c.Graph != "":
+		one, err = to.Graph(ctx, c.Graph)
+	default:
+		return c.list(ctx, p, to)
+	}
+	if err != nil {
+		return err
+	}
+	return c.draw(p, one)
+}
+
+func (c *graphsCommand) list(ctx context.Context, p *program, to *client.Client) error {
+	if c.As != "text" {
+		return usage("--as: say which graph, or --run")
+	}
+	page, err := to.Graphs(ctx)
+	if err != nil {
+		return err
+	}
+	return p.print(page.Items, func(w io.Writer) {
+		fmt.Fprintln(w, "GRAPH\tWHAT IT IS")
+		for _, g := range page.Items {
+			fmt.Fprintf(w, "%s\t%s\n", cut(g.ID), oneLine(g.Description))
+		}
+	})
+}
+
+func (c *graphsCommand) draw(p *program, g api.Graph) error {
+	if g.Drawing == nil && c.As != "text" && !p.json {
+		return fmt.Errorf("%w: %s", errNotDrawn, oneLine(g.ID))
+	}
+	return p.print(g, func(w io.Writer) {
+		switch {
+		case g.Drawing == nil:
+			fmt.Fprintf(w, "%s: %v\n", oneLine(g.ID), errNotDrawn)
+		case c.As == "svg":
+			fmt.Fprint(w, g.Drawing.SVG())
+		case c.As == "mermaid":
+			fmt.Fprint(w, g.Drawing.Mermaid())
+		default:
+			fmt.Fprint(w, g.Drawing.Text())
+		}
+	})
+}

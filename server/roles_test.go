@@ -217,6 +217,8 @@ func TestI8_SignInsThatNobodyBeganAreTheSameForAll(t *testing.T) {
 var foreign = map[string]string{
 	"GET /api/v1/runs/{stateKey}":         "",
 	"GET /api/v1/runs/{stateKey}/events":  "",
+	"GET /api/v1/runs/{stateKey}/graph":   "",
+	"GET /api/v1/graphs/{graphId}":        "", // nobody's
 	"POST /api/v1/runs/{stateKey}/cancel": "",
 	"POST /api/v1/runs/{stateKey}/retry":  "",
 	"GET /api/v1/requests/{id}":           "",

@@ -121,6 +121,7 @@ var failures = []struct {
 	{postgres.ErrTimeout, "store_unavailable", exitUnavailable},
 	{postgres.ErrLocked, "store_unavailable", exitUnavailable},
 	{store.ErrFull, "store_full", exitUnavailable},
+	{store.ErrDisk, "store_unavailable", exitUnavailable},
 	{sqlite.ErrLocked, "store_unavailable", exitUnavailable},
 	{postgres.ErrNewer, "schema_newer", exitError},
 	{sqlite.ErrNewer, "schema_newer", exitError},

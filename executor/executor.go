@@ -104,8 +104,8 @@ type Executor struct {
 	held                holdings // the leases of what is executed here
 	contact             contact  // with the store
 	complaints          complaints
-	calling             atomic.Int64              // the executions that have no worker: see aside
-	full                atomic.Pointer[time.Time] // when the store had no room for something; nil if never
+	calling             atomic.Int64            // the executions that have no worker: see aside
+	untaken             atomic.Pointer[untaken] // what the store did not take last; nil if it took everything
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
 	life context.Context

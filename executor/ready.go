@@ -8,13 +8,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Ready returns nil if the store can be reached and written to, and had room for what was to be written, and this executor takes work.
+// Ready returns nil if the store can be reached and written to, and took what was to be written, and this executor takes work.
 func (e *Executor) Ready(ctx context.Context) error {
 	if e.closing() {
 		return ErrClosed
 	}
-	if at := e.full.Load(); at != nil && time.Since(*at) < fullFor {
-		return store.ErrFull
+	if last := e.untaken.Load(); last != nil && time.Since(last.at) < untakenFor {
+		return last.err
 	}
 	if _, err := e.store.Now(ctx); err != nil {
 		return err
@@ -28,15 +28,22 @@ func (e *Executor) Ready(ctx context.Context) error {
 	return nil
 }
 
-// fullFor is how long an executor is not ready after the store had no room for something. A store that is full still answers who asks, and even
-// takes what is small. Runs that could not be written are tried again more often than this, and so are starts and decisions, so it lasts until there is room.
-const fullFor = 10 * time.Second
+// untakenFor is how long an executor is not ready after the store did not take something. A store that is full, or may grow no further, still answers who asks, and even
+// takes what is small. Runs that could not be written are tried again more often than this, and so are starts and decisions, so it lasts until it takes them.
+const untakenFor = 10 * time.Second
 
-// noteRoom remembers that the store had no room for something, if that is the error, and returns the error.
+// untaken is what a store did not take, and why.
+type untaken struct {
+	at  time.Time
+	err error
+}
+
+// noteRoom remembers that the store had no room for something, or that its disk refused it, if that is the error, and returns the error.
 func (e *Executor) noteRoom(err error) error {
-	if errors.Is(err, store.ErrFull) {
-		now := time.Now()
-		e.full.Store(&now)
+	for _, why := range []error{store.ErrFull, store.ErrDisk} {
+		if errors.Is(err, why) {
+			e.untaken.Store(&untaken{time.Now(), why})
+		}
 	}
 	return err
 }

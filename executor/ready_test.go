@@ -18,19 +18,20 @@ import (
 // tight is a store that has no room for anything new while it is full, and answers all the same.
 type tight struct {
 	store.Store
+	why        error
 	full, work atomic.Bool
 }
 
 func (s *tight) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	if s.full.Load() {
-		return store.Lease{}, fmt.Errorf("create a run: %w", store.ErrFull)
+		return store.Lease{}, fmt.Errorf("create a run: %w", s.why)
 	}
 	return s.Store.Create(ctx, run)
 }
 
 func (s *tight) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
 	if s.full.Load() && s.work.Load() {
-		return nil, fmt.Errorf("claim a run: %w", store.ErrFull)
+		return nil, fmt.Errorf("claim a run: %w", s.why)
 	}
 	return s.Store.Claim(ctx, claim)
 }
@@ -49,10 +50,17 @@ func TestReady_AsksForMoreThanTheTime(t *testing.T) {
 	}
 }
 
-// A server on a full disk was ready: nothing could be started or decided, and nobody was paged, because it still answered who asked for the time.
-func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
+// A server on a full disk, or with a quota that was used up, was ready: nothing could be started or decided, and nobody was paged, because it still answered who
+// asked for the time.
+func TestReady_NotWhileTheStoreTakesNothing(t *testing.T) {
+	for _, why := range []error{store.ErrFull, store.ErrDisk} {
+		t.Run(why.Error(), func(t *testing.T) { notReadyWhile(t, why) })
+	}
+}
+
+func notReadyWhile(t *testing.T, why error) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &tight{Store: memory.NewRuns(nil)}
+		s := &tight{Store: memory.NewRuns(nil), why: why}
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
 		e.Start()
 		ready := func(want error) {
@@ -65,13 +73,13 @@ func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
 		ready(nil)
 		s.full.Store(true)
 		ready(nil) // nobody wanted anything
-		if _, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:spy", Input: []byte(`{"text":"a"}`)}); !errors.Is(err, store.ErrFull) {
+		if _, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:spy", Input: []byte(`{"text":"a"}`)}); !errors.Is(err, why) {
 			t.Fatal(err)
 		}
-		ready(store.ErrFull)
+		ready(why)
 		s.work.Store(true)
 		time.Sleep(time.Hour)
-		ready(store.ErrFull) // as long as there is something that cannot be written
+		ready(why) // as long as there is something that cannot be written
 		s.full.Store(false)
 		time.Sleep(time.Minute)
 		ready(nil)

@@ -32,4 +32,7 @@ var (
 
 	// ErrFull says that there is no room for what was to be written. Nothing was changed; it will succeed once there is room.
 	ErrFull = errors.New("no space left for the database")
+
+	// ErrDisk says that the disk did not do what it should: it fails, a quota is used up, a file may grow no further. Whether a write was done is not known.
+	ErrDisk = errors.New("the disk of the database refuses")
 )

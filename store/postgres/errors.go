@@ -47,6 +47,9 @@ var (
 	// ErrFull says that the server has no room for the write. Nothing was changed; it will succeed once there is room.
 	ErrFull = store.ErrFull
 
+	// ErrDisk says that the disk of the server did not do what it should. Whether a write was done is not known.
+	ErrDisk = store.ErrDisk
+
 	// ErrTooBig says that something is larger than PostgreSQL takes in one message. Nothing was changed.
 	ErrTooBig = errors.New("too big")
 
@@ -89,6 +92,8 @@ func kindOf(err error) error {
 		return ErrTimeout
 	case "53100":
 		return ErrFull
+	case "58030":
+		return ErrDisk
 	case "54000":
 		return ErrTooBig
 	case "25006", "25P03", "53300", "57P01", "57P02", "57P03", "57P05":

@@ -311,6 +311,7 @@ func TestErrors_StandForWhatTheServerReports(t *testing.T) {
 		"40P01": ErrLocked,
 		"57014": ErrTimeout,
 		"53100": ErrFull,
+		"58030": ErrDisk,
 		"54000": ErrTooBig,
 		"08006": ErrUnavailable, "25006": ErrUnavailable, "25P03": ErrUnavailable, "53300": ErrUnavailable,
 		"57P01": ErrUnavailable, "57P02": ErrUnavailable, "57P03": ErrUnavailable,

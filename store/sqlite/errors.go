@@ -37,6 +37,9 @@ var (
 	// ErrFull says that there is no room for the write. Nothing was changed; it will succeed once there is room.
 	ErrFull = store.ErrFull
 
+	// ErrDisk says that the disk did not do what it should. Whether a write was done is not known.
+	ErrDisk = store.ErrDisk
+
 	// ErrReplaced says that the file was deleted or moved, or that another one was put in its place, while it was open. Nothing was changed. Close the
 	// Store and put back what belongs there: what the old file holds is gone once nobody has it open. If it was one of those beside it (-wal, -shm), let nobody
 	// else open the file before the Store is closed: that brings into the file what was in them, and a process that is killed loses it.
@@ -74,6 +77,8 @@ func kindOf(err error) error {
 		return ErrLocked
 	case sqlite3.SQLITE_FULL:
 		return ErrFull
+	case sqlite3.SQLITE_IOERR:
+		return ErrDisk
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return ErrCorrupt
 	case sqlite3.SQLITE_TOOBIG:

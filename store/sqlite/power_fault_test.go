@@ -50,6 +50,15 @@ func TestCrash_PowerFault_AFullDiskIsSaidAtOpen(t *testing.T) {
 	f.live()
 }
 
+// A quota that is used up, or a file that may grow no further, is no full disk to SQLite, but an I/O error. It is said, so that whoever asks whether the store can be written to is told the truth.
+func TestCrash_PowerFault_AQuotaIsADiskThatRefuses(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EDQUOT, syscall.EFBIG} {
+		trouble := plugpull.Trouble{Kinds: []plugpull.Kind{plugpull.Writing}, Err: errno}
+		f := &faultyLife{T: t, history: newHistory(t, []powerStep{restart, createStep("r", 0), saveStep("r", 1, 0, 5_000)}), trouble: trouble, says: ErrDisk, rand: rand.New(rand.NewPCG(newPowerSeed(t), 2))}
+		f.live()
+	}
+}
+
 // In a group, too, any operation may fail. Who was told that it is done finds it done, also after a power loss; who was told nothing of it may repeat it; and then
 // everything is as it would be without trouble.
 func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {

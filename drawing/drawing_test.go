@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,9 +90,10 @@ func TestProperty_NothingIsDrawnOverABox(t *testing.T) {
 			rows = append(rows, row)
 		}
 		rows = append(rows, []drawing.Node{{ID: "e", Kind: drawing.KindEnd}})
+		all := append(slices.Clone(names), "e")
 		var edges []drawing.Edge
 		for range rapid.IntRange(0, 20).Draw(t, "edges") {
-			edges = append(edges, drawing.Edge{From: rapid.SampledFrom(names).Draw(t, "from"), To: rapid.SampledFrom(append(names[1:], "e")).Draw(t, "to")})
+			edges = append(edges, drawing.Edge{From: rapid.SampledFrom(all).Draw(t, "from"), To: rapid.SampledFrom(all).Draw(t, "to")})
 		}
 		d := drawing.New("g", rows, edges)
 		if len(d.Nodes) != len(names)+1 || len(d.Edges) != len(edges) {
@@ -122,6 +124,26 @@ func TestProperty_NothingIsDrawnOverABox(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A graph that nobody could look at is drawn all the same, and in a time that does not matter.
+func TestDrawing_OfALineOfThousandsWithAWayOutOfEach(t *testing.T) {
+	const length = 3_000
+	rows := [][]drawing.Node{{{ID: "s", Kind: drawing.KindStart}}}
+	var edges []drawing.Edge
+	for i := range length {
+		id, before := fmt.Sprint(i), rows[i][0].ID
+		rows = append(rows, []drawing.Node{{ID: id, Kind: drawing.KindNode}})
+		edges = append(edges, drawing.Edge{From: before, To: id}, drawing.Edge{From: id, To: "e", Branch: true}, drawing.Edge{From: id, To: fmt.Sprint(i / 2), Branch: true}, drawing.Edge{From: id, To: fmt.Sprint(min(length-1, 2*i)), Branch: true})
+	}
+	rows = append(rows, []drawing.Node{{ID: "e", Kind: drawing.KindEnd}})
+	d := drawing.New("long", rows, edges)
+	if len(d.Nodes) != length+2 || len(d.Edges) != len(edges) {
+		t.Errorf("%d nodes, %d edges", len(d.Nodes), len(d.Edges))
+	}
+	if empty := drawing.New("nothing", nil, nil); len(empty.Nodes)+len(empty.Edges) != 0 || empty.SVG() == "" {
+		t.Errorf("%+v", empty)
+	}
 }
 
 // straight fails if a piece of an arrow is not straight, or goes over a box or out of the drawing.

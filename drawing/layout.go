@@ -2,6 +2,7 @@ package drawing
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -22,10 +23,16 @@ const (
 	sweeps       = 6
 )
 
+// What a drawing that nobody can read costs at most: with more, arrows go over boxes, and cross where they like.
+const (
+	mostPassages = 20_000
+	mostUntangle = 2_000
+)
+
 // New lays a graph out from top to bottom: rows says which nodes stand beside each other, and an edge to a row that is not below its own goes back. Only
 // their ids, kinds, holds and inner graphs have to be given, and of edges where they lead.
 func New(graph string, rows [][]Node, edges []Edge) *Drawing {
-	l := &layout{rows: make([][]*slot, len(rows)), places: make(map[string]*slot)}
+	l := &layout{rows: make([][]*slot, len(rows)), places: make(map[string]*slot), passages: make(map[passing]*slot)}
 	for y, row := range rows {
 		for _, n := range row {
 			size(&n)
@@ -76,11 +83,19 @@ func labelWidth(n *Node) int {
 
 // layout is a drawing in the making.
 type layout struct {
-	rows   [][]*slot
-	places map[string]*slot
-	ways   []*way
-	bottom []int            // where each row ends
-	tracks map[*slot][3]int // how far below the row before it each slot's arrows run, by their kind
+	rows     [][]*slot
+	places   map[string]*slot
+	passages map[passing]*slot
+	ways     []*way
+	bottom   []int            // where each row ends
+	top      int              // where the first one begins
+	tracks   map[*slot][3]int // how far below the row before it each slot's arrows run, by their kind
+}
+
+// passing is a place in a row that arrows pass on their way to a node. Those to the same node share it.
+type passing struct {
+	to  *slot
+	row int
 }
 
 // What runs from side to side in the gap between two rows: for each slot that does so one line, so that no two arrows seem to be one.
@@ -113,27 +128,40 @@ func (l *layout) connect(e Edge) {
 	if from == nil || to == nil {
 		return
 	}
-	w := &way{Edge: e}
+	w := &way{Edge: e, through: []*slot{from}}
 	w.Back = to.row <= from.row
-	w.through = append(w.through, from)
 	for row := from.row + 1; row < to.row && !w.Back; row++ {
-		s := &slot{passage: true, row: row, width: passage}
-		l.rows[row] = append(l.rows[row], s)
-		w.through = append(w.through, s)
+		if s := l.pass(passing{to, row}); s != nil {
+			w.through = append(w.through, s)
+		}
 	}
 	w.through = append(w.through, to)
-	if !w.Back {
-		for i, s := range w.through[1:] {
-			s.above = append(s.above, w.through[i])
-			w.through[i].below = append(w.through[i].below, s)
+	for i, s := range w.through[1:] {
+		if before := w.through[i]; !w.Back && !slices.Contains(s.above, before) {
+			s.above = append(s.above, before)
+			before.below = append(before.below, s)
 		}
 	}
 	l.ways = append(l.ways, w)
 }
 
+// pass returns the place where arrows pass a row; nil if there are too many.
+func (l *layout) pass(where passing) *slot {
+	s := l.passages[where]
+	if s == nil && len(l.passages) < mostPassages {
+		s = &slot{passage: true, row: where.row, width: passage}
+		l.rows[where.row] = append(l.rows[where.row], s)
+		l.passages[where] = s
+	}
+	return s
+}
+
 // untangle orders each row by what its slots are connected with, down and up in turns, and keeps the order in which the fewest arrows cross.
 func (l *layout) untangle() {
 	l.number()
+	if len(l.places)+len(l.passages)+len(l.ways) > mostUntangle {
+		return
+	}
 	best, fewest := l.order(), l.crossings()
 	for sweep := range sweeps {
 		for i := range l.rows {
@@ -236,7 +264,9 @@ func (l *layout) across() int {
 func (l *layout) down() int {
 	l.bottom = make([]int, len(l.rows))
 	l.tracks = make(map[*slot][3]int)
-	y := margin
+	lines := l.lines()
+	l.top = margin
+	y := l.top + l.gap(lines[0], 0)
 	for i, row := range l.rows {
 		tallest := 0
 		for _, s := range row {
@@ -244,9 +274,13 @@ func (l *layout) down() int {
 			tallest = max(tallest, s.node.Height)
 		}
 		l.bottom[i] = y + tallest
-		y += tallest + l.gap(i)
+		least := gapY
+		if i == len(l.rows)-1 {
+			least = 0
+		}
+		y = l.bottom[i] + l.gap(lines[i+1], least)
 	}
-	return l.bottom[len(l.rows)-1] + margin
+	return y + margin
 }
 
 // track is a line from side to side.
@@ -255,25 +289,36 @@ type track struct {
 	kind int
 }
 
-// gap says where arrows run between a row and the next one, and how much room they need.
-func (l *layout) gap(row int) int {
-	var all []track
+// lines are the tracks above the first row, and below each.
+func (l *layout) lines() []map[track]bool {
+	lines := make([]map[track]bool, len(l.rows)+1)
+	for i := range lines {
+		lines[i] = make(map[track]bool)
+	}
 	for _, w := range l.ways {
 		first, last := w.through[0], w.through[len(w.through)-1]
-		switch {
-		case w.Back && first.row == row:
-			all = append(all, track{first, leaves})
-		case !w.Back && first.row <= row && row < last.row:
-			if from, to := w.through[row-first.row], w.through[row-first.row+1]; from.middle() != to.middle() {
-				all = append(all, track{from, turns})
+		if w.Back {
+			lines[first.row+1][track{first, leaves}] = true
+			lines[last.row][track{last, arrives}] = true
+			continue
+		}
+		for i, to := range w.through[1:] {
+			if from := w.through[i]; from.middle() != to.middle() {
+				lines[from.row+1][track{from, turns}] = true
 			}
 		}
-		if w.Back && last.row == row+1 {
-			all = append(all, track{last, arrives})
-		}
 	}
-	slices.SortFunc(all, func(a, b track) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.rank(), b.rank())) })
-	all = slices.Compact(all)
+	return lines
+}
+
+// gap says where the lines between two rows run, and how much room they need.
+func (l *layout) gap(lines map[track]bool, least int) int {
+	if len(lines) == 0 {
+		return least
+	}
+	all := slices.SortedFunc(maps.Keys(lines), func(a, b track) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.slot.at, b.slot.at))
+	})
 	room := max(gapY, above+below+(len(all)-1)*lane)
 	for i, t := range all {
 		at := l.tracks[t.slot]
@@ -327,6 +372,9 @@ func (l *layout) forward(w *way) [][2]int {
 func (l *layout) backward(w *way, side int) [][2]int {
 	from, to := w.through[0], w.through[1]
 	start, end := from.middle()+aside, to.middle()+aside
-	down, up := l.bottom[from.row]+l.tracks[from][leaves], l.bottom[to.row-1]+l.tracks[to][arrives]
+	down, up := l.bottom[from.row]+l.tracks[from][leaves], l.top+l.tracks[to][arrives]
+	if to.row > 0 {
+		up += l.bottom[to.row-1] - l.top
+	}
 	return [][2]int{{start, from.node.Y + from.node.Height}, {start, down}, {side, down}, {side, up}, {end, up}, {end, to.node.Y}}
 }

@@ -216,6 +216,9 @@ func describe(w io.Writer, r api.Request) {
 	if r.Deadline != nil {
 		fmt.Fprintf(w, "until\t%s\n", clock(*r.Deadline))
 	}
+	if len(r.Next) > 0 {
+		fmt.Fprintf(w, "then\t%s\n", oneLine(strings.Join(r.Next, " or ")))
+	}
 	if d := r.Decision; d != nil {
 		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), clock(d.At))
 	}

@@ -86,26 +86,72 @@ func (d *Drawing) clone() *Drawing {
 
 // mark follows an address from here on.
 func (d *Drawing) mark(at fermata.Address) {
-	if len(at) == 0 {
-		return
+	if n, inside := d.at(at); n != nil {
+		n.Waiting = true
+		if n.Inner != nil {
+			n.Inner.mark(inside)
+		}
 	}
-	name, inside := at[0].ID, at[1:]
-	switch at[0].Type {
-	case fermata.SegmentHold:
-		name, inside = at[0].SubID, nil
-	case fermata.SegmentNode:
-	default:
-		return
+}
+
+// Next says where a run can go from the place that an address leads to: the names of nodes, or [KindEnd]. It is nil if the drawing does not have the place.
+func (d *Drawing) Next(at fermata.Address) []string {
+	if len(at) < 2 {
+		return nil
 	}
+	return d.next(at[1:], []string{KindEnd})
+}
+
+// next follows an address from here on. Behind the end of this graph comes what is said.
+func (d *Drawing) next(at fermata.Address, behind []string) []string {
+	n, inside := d.at(at)
+	if n == nil {
+		return nil
+	}
+	if at[0].Type == fermata.SegmentHold && at[0].ID == Before {
+		return []string{n.ID}
+	}
+	var names []string
+	for _, e := range d.Edges {
+		switch to := d.node(e.To); {
+		case e.From != n.ID || to == nil:
+		case to.Kind == KindEnd:
+			names = append(names, behind...)
+		default:
+			names = append(names, to.ID)
+		}
+	}
+	if n.Inner != nil {
+		if deeper := n.Inner.next(inside, names); deeper != nil {
+			names = deeper
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// at finds the node to which the first step of an address leads, and what of the address is inside of it.
+func (d *Drawing) at(at fermata.Address) (n *Node, inside fermata.Address) {
+	switch {
+	case len(at) == 0:
+		return nil, nil
+	case at[0].Type == fermata.SegmentHold:
+		return d.node(at[0].SubID), nil
+	case at[0].Type != fermata.SegmentNode:
+		return nil, nil
+	}
+	inside = at[1:]
 	if len(inside) > 0 && inside[0].Type == fermata.SegmentItem {
 		inside = inside[1:]
 	}
+	return d.node(at[0].ID), inside
+}
+
+func (d *Drawing) node(id string) *Node {
 	for i := range d.Nodes {
-		if n := &d.Nodes[i]; n.ID == name {
-			n.Waiting = true
-			if n.Inner != nil {
-				n.Inner.mark(inside)
-			}
+		if d.Nodes[i].ID == id {
+			return &d.Nodes[i]
 		}
 	}
+	return nil
 }

@@ -54,6 +54,29 @@ func TestDrawing_InEveryForm(t *testing.T) {
 	golden.Compare(t, "testdata/review.txt", d.Text())
 }
 
+// Whoever decides wants to know what comes then.
+func TestDrawing_WhatComesNext(t *testing.T) {
+	d := review()
+	for address, want := range map[string][]string{
+		"runnable:review;node:plan":                           {"ask\x1b[31m\na <lawyer>", "research"},
+		"runnable:review;node:publish;approve:x":              {"end", "plan"},
+		"runnable:review;hold:before#publish":                 {"publish"},
+		"runnable:review;hold:after#publish":                  {"end", "plan"},
+		"runnable:review;node:research":                       {"publish"},
+		"runnable:review;node:research;node:search;item:3":    {"pick"},
+		"runnable:review;node:research;node:pick":             {"publish"}, // it ends, and the one around it goes on
+		"runnable:review;node:research;hold:after#pick":       {"publish"},
+		"runnable:review;node:research;tool:x":                {"publish"},
+		"runnable:review;node:gone":                           nil,
+		"runnable:review;agent:clerk;tool:book_ticket#call_1": nil,
+		"runnable:review":                                     nil,
+	} {
+		if got := d.Next(at(t, address)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
+
 // What the names of others hold must not become markup, and whoever cannot see the picture is told where the run waits.
 func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
 	d := review().Marked(at(t, "runnable:review;node:research;node:pick"), at(t, "runnable:review;node:plan"), at(t, "runnable:review;node:gone"), at(t, "runnable:review"), nil)

@@ -78,7 +78,7 @@ func told(life *api.Life, doc desk.Request) {
 
 // withLife adds to a request what people did with it, if it is known to them.
 func (s *Server) withLife(ctx context.Context, q executor.QuestionView) api.Request {
-	r := requestOf(q)
+	r := s.requestOf(q)
 	if q.Request == nil {
 		return r
 	}

@@ -41,8 +41,16 @@ func TestGraphs_WhereARunWaits(t *testing.T) {
 			t.Errorf("%s waits at %v", path, waits)
 		}
 	}
+	for _, path := range []string{"/api/v1/requests", "/api/v1/runs/k", "/api/v1/requests/" + s.questions("acme")[0].ID} {
+		if got := s.call("approver@acme", "GET", path, ""); !strings.Contains(got.body, `"next":["end","human_review"]`) {
+			t.Errorf("%s does not say what comes next: %s", path, got.body)
+		}
+	}
 	if got := s.chat("approver@acme", `{"stateKey":"k","resumeId":"1","resumeValue":{"action":"approve"}}`); got.field("status") != "completed" {
 		t.Fatalf("%+v", got)
+	}
+	if got := s.call("approver@acme", "GET", "/api/v1/runs/k", ""); strings.Contains(got.body, `"next"`) {
+		t.Errorf("a run that is over goes on: %s", got.body)
 	}
 	if _, waits := drawn("/api/v1/runs/k/graph"); len(waits) != 0 {
 		t.Errorf("a run that is over waits at %v", waits)

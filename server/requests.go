@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func requestOf(q executor.QuestionView) api.Request {
+func (s *Server) requestOf(q executor.QuestionView) api.Request {
 	r := api.Request{
 		ID: q.ID, StateKey: q.StateKey, GraphID: q.Provider + ":" + q.Graph, Address: q.Address, Kind: q.Kind, Data: q.Data, Shown: q.Shown,
 		AnswerSchema: q.Schema, State: string(q.State), CreatedAt: q.Created, Unreadable: q.Unreadable,
@@ -23,10 +23,26 @@ func requestOf(q executor.QuestionView) api.Request {
 	if !q.Deadline.IsZero() {
 		r.Deadline = &q.Deadline
 	}
-	if q.State == store.Decided {
+	switch q.State {
+	case store.Pending:
+		r.Next = s.next(q)
+	case store.Decided:
 		r.Decision = &api.Decision{Verdict: string(q.Verdict), Answer: q.Answer, By: q.By, Via: q.Via, Source: string(q.Source), At: q.At}
 	}
 	return r
+}
+
+// next is where the run can go when the question is answered, as far as this program knows its graph.
+func (s *Server) next(q executor.QuestionView) []string {
+	g, err := s.config.Executor.Graph(q.Provider + ":" + q.Graph)
+	if err != nil || g.Drawing == nil {
+		return nil
+	}
+	at, err := fermata.ParseAddress(q.Address)
+	if err != nil {
+		return nil
+	}
+	return g.Drawing.Next(at)
 }
 
 type requestsInput struct {

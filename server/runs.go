@@ -141,7 +141,7 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		out.Body.Outcome = &Outcome{Outcome: outcome}
 	}
 	for _, q := range view.Interrupts {
-		out.Body.Requests = append(out.Body.Requests, requestOf(q))
+		out.Body.Requests = append(out.Body.Requests, s.requestOf(q))
 	}
 	return out, nil
 }

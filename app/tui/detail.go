@@ -181,6 +181,9 @@ func (d *detailScreen) describe(m *model, width int) *sheet {
 	d.decision(s, m.now)
 	s.row("run", d.r.StateKey+"  ("+d.r.GraphID+")")
 	s.row("place", d.r.Address)
+	if len(d.r.Next) > 0 {
+		s.row("then", strings.Join(d.r.Next, " or "))
+	}
 	d.life(s, m.now)
 	s.row("asked", clockOf(d.r.CreatedAt, m.now)+", "+ago(d.r.CreatedAt, m.now))
 	if d.r.Deadline != nil && d.r.State == statePending {

@@ -1277,6 +1277,8 @@ export interface components {
             kind: string;
             /** @description What people did with it so far. */
             life?: components["schemas"]["Life"];
+            /** @description Where the run can go from there: names of nodes, or end. Only while the question is open, and if something is known of the graph. */
+            next?: string[] | null;
             /** @description The digest of what is shown; send it back with the decision. */
             shown: string;
             /** @enum {string} */

@@ -91,6 +91,10 @@ func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
 	if !strings.Contains(svg, `aria-label="The graph a &#34;graph&#34; &lt;&amp;&gt;, which waits at plan and pick"`) {
 		t.Errorf("%s", svg)
 	}
+	odd := drawing.Drawing{Nodes: []drawing.Node{{ID: "of no size", Width: -1}}, Edges: []drawing.Edge{{From: "nowhere", To: "nowhere"}}} // whatever a server sends
+	if !strings.Contains(odd.SVG(), "of no size") {
+		t.Errorf("%s", odd.SVG())
+	}
 	if strings.Contains(svg, "<lawyer>") || strings.Contains(svg, "\x1b") {
 		t.Errorf("%s", svg)
 	}

@@ -64,6 +64,9 @@ func (d *Drawing) svg(b *strings.Builder) {
 }
 
 func (e *Edge) svg(b *strings.Builder) {
+	if len(e.Points) == 0 { // it comes from a server that says nothing of them
+		return
+	}
 	class := ""
 	if e.Branch {
 		class = ` class="br"`
@@ -120,7 +123,7 @@ func cut(text string, most int) string {
 	if len(letters) <= most {
 		return text
 	}
-	return string(letters[:most-1]) + "…"
+	return string(letters[:max(0, most-1)]) + "…"
 }
 
 // escaped makes a text harmless, and what no XML can hold a mark.

@@ -15,7 +15,7 @@ func (s *Server) registerAudit() {
 	signed.Description = "Keep them: the log must extend each of them for ever. fermata audit verify --kept holds a log against what was kept."
 	huma.Register(s.api, signed, s.checkpoints)
 	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Where the audit log, the runs and what was done do not agree", Auditor)
-	findings.Description = "It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time."
+	findings.Description = "It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for as long (503, Retry-After)."
 	huma.Register(s.api, findings, s.findings)
 }
 
@@ -44,11 +44,11 @@ func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct
 // mostFindings is how many are told; all are counted.
 const mostFindings = 1000
 
-// findings compares the books of the caller's account. It may take long, so one caller of an account at a time does.
+// findings compares the books of the caller's account.
 func (s *Server) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.Findings }, error) {
-	done, free := s.comparing.take(who(ctx).Account)
-	if !free {
-		return nil, busy("the books are being compared for somebody else")
+	done, err := s.read(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer done()
 	found, err := s.config.Executor.Reconcile(ctx, who(ctx).Account)

@@ -225,6 +225,11 @@ func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Bo
 	if !me.Has(Auditor) {
 		query.Person = me.ID
 	}
+	done, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	report, err := s.config.Executor.Analytics(ctx, me.Account, query)
 	if err != nil {
 		return nil, explain(err)

@@ -30,3 +30,6 @@ func (s *Server) InsideOf(account string) int {
 	defer h.mu.Unlock()
 	return h.by[account]
 }
+
+// MostTurns is how many accounts have their past read at a time.
+func MostTurns() int { return mostTurns() }

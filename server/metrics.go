@@ -27,7 +27,7 @@ type metrics struct {
 
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
-	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs"}
+	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading"}
 	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 

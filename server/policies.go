@@ -70,7 +70,7 @@ func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainO
 
 type replayInput struct{ Body api.ReplayPolicy }
 
-// What a replay may cost. Whoever sends the rules says how much work there is for each ruling, so it is done for one caller of an account at a time.
+// What a replay may cost. Whoever sends the rules says how much work there is for each ruling.
 const (
 	replayRules    = 1000        // how many rules there may be
 	replayPatience = time.Minute // how long it may take
@@ -80,9 +80,9 @@ const (
 
 // replayPolicy judges the past by rules that somebody thinks of. Nothing is done, and nothing of an action's arguments is told.
 func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.Past }, error) {
-	done, free := s.replaying.take(who(ctx).Account)
-	if !free {
-		return nil, busy("the past is being judged for somebody else")
+	done, err := s.read(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer done()
 	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{Untold: policy.Untellable})

@@ -64,9 +64,9 @@ type Server struct {
 	rooms   rooms
 	people  *people // nil: there are no sessions
 	routes  []string
-	// comparing are the turns of accounts whose books are compared, replaying of those whose past is judged by other rules.
-	comparing, replaying turns
-	unready              sometimes // in the log
+	// reading are the turns of accounts that have their whole past read: books compared, a report made, the past judged by other rules.
+	reading turns
+	unready sometimes // in the log
 	// Lines that strangers can cause: sign-ins that are refused, those that fail, and callers of whom nobody can say who they are.
 	refusing, failing, unknown sparse.Lines
 	// unserved are those of calls that could not be served, by operation: none hides what happens to another.

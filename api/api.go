@@ -58,7 +58,7 @@ type Request struct {
 	Shown        string          `json:"shown" doc:"The digest of what is shown; send it back with the decision."`
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
 	State        string          `json:"state" enum:"pending,decided,withdrawn"`
-	Next         []string        `json:"next,omitempty" doc:"Where the run can go from there: names of nodes, or end. Only while the question is open, and if something is known of the graph."`
+	Next         [][]string      `json:"next,omitempty" doc:"Where the run can go from there: what may come, and of each the names of the nodes that are entered together; one without any is the end. Only while the question is open, and if something is known of the graph."`
 	CreatedAt    time.Time       `json:"createdAt"`
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	Decision     *Decision       `json:"decision,omitempty"`

@@ -39,7 +39,7 @@ func (c auditOf) withLog(ctx context.Context, use func(*audit.Stored, store.Stor
 	return c.with(ctx, func(log *audit.Stored, s store.Store) error {
 		head, err := log.Head(ctx, c.Account)
 		if err == nil && head.Size == 0 {
-			err = fmt.Errorf("%w: there is no log of account %q", audit.ErrNotFound, c.Account)
+			err = fmt.Errorf("%w: %q", errNoLog, c.Account)
 		}
 		if err != nil {
 			return err
@@ -146,11 +146,11 @@ type checkpointed struct {
 
 // Run signs a log.
 func (c *auditSign) Run(ctx context.Context, p *program) error {
-	key, err := audit.MakeKey(c.Key)
-	if err != nil {
-		return err
-	}
 	return c.withLog(ctx, func(log *audit.Stored, _ store.Store) error {
+		key, err := audit.MakeKey(c.Key)
+		if err != nil {
+			return err
+		}
 		checkpoint, err := audit.MakeCheckpoint(ctx, log, c.Account, key)
 		if err != nil {
 			return err

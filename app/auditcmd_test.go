@@ -94,6 +94,9 @@ func TestAudit_OfAnAccountThatHasNoLog(t *testing.T) {
 			}
 		}
 	}
+	if _, err := os.Stat(key); !os.IsNotExist(err) {
+		t.Errorf("a key was made for nothing: %v", err)
+	}
 	code, out, errs := call(t, "audit", "verify", "--json", "--store", url, "--account", "acme")
 	if code != exitOK || !strings.Contains(out, `"account"`) || !strings.Contains(out, `"to"`) || strings.Contains(out, `"To"`) {
 		t.Errorf("%d %s%s", code, out, errs)

@@ -83,6 +83,7 @@ var (
 	errAnswered  = errors.New("no question waits for an answer")
 	errUnseen    = errors.New("you have not seen what would be decided")
 	errNoSuchKey = errors.New("there is no key")
+	errNoLog     = errors.New("there is no log of this account")
 	errNotDrawn  = errors.New("nothing is known of what is inside of it")
 	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
@@ -107,6 +108,7 @@ var failures = []struct {
 	{errNoSuchKey, "not_found", exitNotFound},
 	{errNoPolicy, "no_policy", exitNotFound},
 	{errNotDrawn, "not_found", exitNotFound},
+	{errNoLog, "not_found", exitNotFound},
 	{errAnswered, "not_possible", exitConflict},
 	{errUnseen, "digest_mismatch", exitConflict},
 	{executor.ErrUnknownRun, "not_found", exitNotFound},
@@ -129,7 +131,7 @@ var failures = []struct {
 
 // lists says, by command, which one knows the names that it takes.
 var lists = map[string]string{
-	"watch": "runs", "cancel": "runs", "graphs": "graphs", "grants revoke": "grants list",
+	"watch": "runs", "cancel": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
 	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "ask": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
 	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "escape": "inbox --list", "remember": "inbox --all --list",
@@ -207,7 +209,11 @@ func (p *program) fail(err error) int {
 	if f.Status == http.StatusUnauthorized {
 		fmt.Fprintln(p.err, "The key in FERMATA_TOKEN, or behind --token, is not good here; fermata keys create makes one, and each start of fermata demo a new one.")
 	}
-	if list := lists[p.command]; list != "" && f.Status == http.StatusNotFound {
+	list := lists[p.command]
+	if f.Code == "unknown_graph" {
+		list = "graphs"
+	}
+	if list != "" && f.Status == http.StatusNotFound {
 		fmt.Fprintln(p.err, "Try: fermata", list)
 	}
 	return f.Exit

@@ -11,9 +11,9 @@ import (
 
 type graphsCommand struct {
 	remote
-	Graph string `arg:"" optional:"" help:"Draw this one, as inproc:content-review; without it, all are listed."`
-	Of    string `name:"run" help:"Draw the graph of this run, and where it waits." placeholder:"KEY"`
-	As    string `help:"How to draw: ${enum}." enum:"text,mermaid,svg" default:"text" placeholder:"FORM"`
+	Graph *string `arg:"" optional:"" help:"Draw this one, as inproc:content-review; without it, all are listed."`
+	Of    *string `name:"run" help:"Draw the graph of this run, and where it waits." placeholder:"KEY"`
+	As    string  `help:"How to draw: ${enum}." enum:"text,mermaid,svg" default:"text" placeholder:"FORM"`
 }
 
 // Run lists what can be run, or draws one of them.
@@ -24,12 +24,16 @@ func (c *graphsCommand) Run(ctx context.Context, p *program) error {
 	}
 	var one api.Graph
 	switch {
-	case c.Graph != "" && c.Of != "":
+	case c.Graph != nil && c.Of != nil:
 		return usage("either a graph or --run: a run has its graph")
-	case c.Of != "":
-		one, err = to.GraphOf(ctx, c.Of)
-	case c.Graph != "":
-		one, err = to.Graph(ctx, c.Graph)
+	case c.Graph != nil && *c.Graph == "" || c.Of != nil && *c.Of == "":
+		return usage("a name is missing: it is empty")
+	case p.json && c.As != "text":
+		return usage("--as: --json has everything that a picture needs")
+	case c.Of != nil:
+		one, err = to.GraphOf(ctx, *c.Of)
+	case c.Graph != nil:
+		one, err = to.Graph(ctx, *c.Graph)
 	default:
 		return c.list(ctx, p, to)
 	}

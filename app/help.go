@@ -128,7 +128,7 @@ Examples:
   fermata reject int_… --reason "too dear"`,
 
 	"answer": `The answer has to fit the schema that fermata show prints. A wrong one changes nothing.
-A run that is held takes all of its state, edited.
+A run that is held takes all of its state, edited, or null, to go on as it is.
 
 Examples:
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/drawing"
 )
 
 // remote is a server that a command speaks to.
@@ -217,7 +218,7 @@ func describe(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "until\t%s\n", clock(*r.Deadline))
 	}
 	if len(r.Next) > 0 {
-		fmt.Fprintf(w, "then\t%s\n", oneLine(strings.Join(r.Next, " or ")))
+		fmt.Fprintf(w, "then\t%s\n", drawing.Then(r.Next))
 	}
 	if d := r.Decision; d != nil {
 		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), clock(d.At))

@@ -4,6 +4,7 @@ package drawing
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata"
 )
@@ -40,6 +41,8 @@ type Node struct {
 	Y      int    `json:"y"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
+	// Formerly are names that it had in older programs, and that runs may still know it by.
+	Formerly []string `json:"formerly,omitempty" doc:"Names that it had in older programs."`
 	// Waiting is true if a run waits at this node or inside it; Held says that every run stops before or after it.
 	Waiting bool     `json:"waiting,omitempty" doc:"A run waits at this node, or inside it."`
 	Held    []string `json:"held,omitempty" enum:"before,after" doc:"Every run stops there."`
@@ -94,40 +97,85 @@ func (d *Drawing) mark(at fermata.Address) {
 	}
 }
 
-// Next says where a run can go from the place that an address leads to: the names of nodes, or [KindEnd]. It is nil if the drawing does not have the place.
-func (d *Drawing) Next(at fermata.Address) []string {
+// Next says where a run can go from the place that an address leads to: what may come, and of each the names of the nodes that are entered together. One without any is the end. It is
+// nil if the drawing does not have the place.
+func (d *Drawing) Next(at fermata.Address) [][]string {
 	if len(at) < 2 {
 		return nil
 	}
-	return d.next(at[1:], []string{KindEnd})
+	return d.next(at[1:], [][]string{{}})
 }
 
 // next follows an address from here on. Behind the end of this graph comes what is said.
-func (d *Drawing) next(at fermata.Address, behind []string) []string {
+func (d *Drawing) next(at fermata.Address, behind [][]string) [][]string {
 	n, inside := d.at(at)
 	if n == nil {
 		return nil
 	}
 	if at[0].Type == fermata.SegmentHold && at[0].ID == Before {
-		return []string{n.ID}
+		return [][]string{{n.ID}}
 	}
-	var names []string
-	for _, e := range d.Edges {
-		switch to := d.node(e.To); {
-		case e.From != n.ID || to == nil:
-		case to.Kind == KindEnd:
-			names = append(names, behind...)
-		default:
-			names = append(names, to.ID)
-		}
-	}
+	after := d.after(n.ID, behind)
 	if n.Inner != nil {
-		if deeper := n.Inner.next(inside, names); deeper != nil {
-			names = deeper
+		if deeper := n.Inner.next(inside, after); deeper != nil {
+			return deeper
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return after
+}
+
+// after is what may come after a node: all that it leads to, and of what a route picks one.
+func (d *Drawing) after(id string, behind [][]string) [][]string {
+	always, picks := [][]string{{}}, [][]string{}
+	for _, e := range d.Edges {
+		if e.From != id {
+			continue
+		}
+		to := [][]string{{e.To}}
+		if n := d.node(e.To); n != nil && n.Kind == KindEnd {
+			to = behind
+		}
+		if e.Branch {
+			picks = append(picks, to...)
+		} else {
+			always = together(always, to)
+		}
+	}
+	if len(picks) == 0 {
+		return always
+	}
+	return together(always, picks)
+}
+
+// together is each of the one with each of the other. It stays within what somebody would read.
+func together(one, other [][]string) (both [][]string) {
+	for _, a := range one {
+		for _, b := range other {
+			names := slices.Concat(a, b)
+			slices.Sort(names)
+			if names = slices.Compact(names); len(both) < mostNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
+				both = append(both, names)
+			}
+		}
+	}
+	return both
+}
+
+const mostNext = 100
+
+// Then is what [Drawing.Next] returned, in words: "mail and pay", "finalize or revise or the end".
+func Then(next [][]string) string {
+	ways := make([]string, len(next))
+	for i, names := range next {
+		words := make([]string, len(names))
+		for j, name := range names {
+			words[j] = oneLine(name)
+		}
+		if ways[i] = strings.Join(words, " and "); len(words) == 0 {
+			ways[i] = "the end"
+		}
+	}
+	return strings.Join(ways, " or ")
 }
 
 // at finds the node to which the first step of an address leads, and what of the address is inside of it.
@@ -149,8 +197,8 @@ func (d *Drawing) at(at fermata.Address) (n *Node, inside fermata.Address) {
 
 func (d *Drawing) node(id string) *Node {
 	for i := range d.Nodes {
-		if d.Nodes[i].ID == id {
-			return &d.Nodes[i]
+		if n := &d.Nodes[i]; n.ID == id || slices.Contains(n.Formerly, id) {
+			return n
 		}
 	}
 	return nil

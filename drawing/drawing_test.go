@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"pgregory.net/rapid"
 
@@ -25,7 +26,7 @@ func review() *drawing.Drawing {
 		{{ID: "s", Kind: drawing.KindStart}},
 		{{ID: "plan", Kind: drawing.KindNode}},
 		{{ID: "research", Kind: drawing.KindGraph, Inner: inner}, {ID: "ask\x1b[31m\na <lawyer>", Kind: drawing.KindNode}},
-		{{ID: "publish", Kind: drawing.KindNode, Held: []string{drawing.Before}}},
+		{{ID: "publish", Kind: drawing.KindNode, Held: []string{drawing.Before}, Formerly: []string{"publish_it"}}},
 		{{ID: "e", Kind: drawing.KindEnd}},
 	}, []drawing.Edge{
 		{From: "s", To: "plan"}, {From: "plan", To: "research"}, {From: "plan", To: "ask\x1b[31m\na <lawyer>"},
@@ -57,23 +58,64 @@ func TestDrawing_InEveryForm(t *testing.T) {
 // Whoever decides wants to know what comes then.
 func TestDrawing_WhatComesNext(t *testing.T) {
 	d := review()
-	for address, want := range map[string][]string{
-		"runnable:review;node:plan":                           {"ask\x1b[31m\na <lawyer>", "research"},
-		"runnable:review;node:publish;approve:x":              {"end", "plan"},
-		"runnable:review;hold:before#publish":                 {"publish"},
-		"runnable:review;hold:after#publish":                  {"end", "plan"},
-		"runnable:review;node:research":                       {"publish"},
-		"runnable:review;node:research;node:search;item:3":    {"pick"},
-		"runnable:review;node:research;node:pick":             {"publish"}, // it ends, and the one around it goes on
-		"runnable:review;node:research;hold:after#pick":       {"publish"},
-		"runnable:review;node:research;tool:x":                {"publish"},
-		"runnable:review;node:gone":                           nil,
-		"runnable:review;agent:clerk;tool:book_ticket#call_1": nil,
-		"runnable:review":                                     nil,
+	for address, want := range map[string]string{
+		"runnable:review;node:plan":                           "ask\\u001b[31m a <lawyer> and research",
+		"runnable:review;node:ask%1B[31m%0Aa <lawyer>":        "publish or the end",
+		"runnable:review;node:publish;approve:x":              "plan or the end",
+		"runnable:review;hold:before#publish":                 "publish",
+		"runnable:review;hold:after#publish":                  "plan or the end",
+		"runnable:review;node:research":                       "publish",
+		"runnable:review;node:research;node:search;item:3":    "pick",
+		"runnable:review;node:research;node:pick":             "publish", // it ends, and the one around it goes on
+		"runnable:review;node:research;hold:after#pick":       "publish",
+		"runnable:review;node:research;tool:x":                "publish",
+		"runnable:review;node:publish_it":                     "plan or the end", // as it was called
+		"runnable:review;node:gone":                           "",
+		"runnable:review;agent:clerk;tool:book_ticket#call_1": "",
+		"runnable:review":                                     "",
 	} {
-		if got := d.Next(at(t, address)); !slices.Equal(got, want) {
+		if got := drawing.Then(d.Next(at(t, address))); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
+	}
+}
+
+// Whatever a server sends: nothing of it breaks a line, does something to a terminal, or looks like something else.
+func TestDrawing_OfWhateverAServerSends(t *testing.T) {
+	odd := drawing.Drawing{Graph: "g\x1b]0;x\a", Nodes: []drawing.Node{
+		{ID: "of no size", Width: -1, Held: []string{"\x1b]0;pwned\a\nfermata: approved"}},
+		{ID: "pay\u200b", Kind: "\x1b[2J"}, {ID: "\u202e"}, {ID: "\xff"}, {ID: ""},
+	}, Edges: []drawing.Edge{{From: "nowhere", To: "nowhere"}, {From: "pay\u200b", To: "\x1b[2J"}}}
+	for form, text := range map[string]string{"SVG": odd.SVG(), "Mermaid": odd.Mermaid(), "Text": odd.Text(), "Then": drawing.Then([][]string{{"\x1b]0;x\a\n"}})} {
+		for _, r := range text {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s has %q:\n%s", form, r, text)
+			}
+		}
+		if strings.Contains(text, "\nfermata") || form == "Mermaid" && strings.Contains(text, `[""]`) {
+			t.Errorf("%s:\n%s", form, text)
+		}
+	}
+	for _, want := range []string{`pay\u200b`, `\u202e`, `\xff`, `""`} {
+		if !strings.Contains(odd.Text(), want) {
+			t.Errorf("no %s in\n%s", want, odd.Text())
+		}
+	}
+}
+
+// Two ways that are always taken are taken together; and what a route picks comes beside them.
+func TestDrawing_WhatComesTogether(t *testing.T) {
+	rows := [][]drawing.Node{{{ID: "ask"}}, {{ID: "mail"}, {ID: "pay"}, {ID: "tell"}}, {{ID: "e", Kind: drawing.KindEnd}}}
+	d := drawing.New("g", rows, []drawing.Edge{
+		{From: "ask", To: "mail"}, {From: "ask", To: "e"}, {From: "ask", To: "pay", Branch: true}, {From: "ask", To: "tell", Branch: true}, {From: "ask", To: "e", Branch: true},
+		{From: "mail", To: "e"},
+	})
+	next := d.Next(at(t, "runnable:g;node:ask"))
+	if got := drawing.Then(next); got != "mail and pay or mail and tell or mail" || len(next) != 3 {
+		t.Errorf("%q: %q", got, next)
+	}
+	if got := d.Next(at(t, "runnable:g;node:mail")); len(got) != 1 || len(got[0]) != 0 || drawing.Then(got) != "the end" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -90,10 +132,6 @@ func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
 	}
 	if !strings.Contains(svg, `aria-label="The graph a &#34;graph&#34; &lt;&amp;&gt;, which waits at plan and pick"`) {
 		t.Errorf("%s", svg)
-	}
-	odd := drawing.Drawing{Nodes: []drawing.Node{{ID: "of no size", Width: -1}}, Edges: []drawing.Edge{{From: "nowhere", To: "nowhere"}}} // whatever a server sends
-	if !strings.Contains(odd.SVG(), "of no size") {
-		t.Errorf("%s", odd.SVG())
 	}
 	if strings.Contains(svg, "<lawyer>") || strings.Contains(svg, "\x1b") {
 		t.Errorf("%s", svg)
@@ -165,8 +203,12 @@ func TestDrawing_OfALineOfThousandsWithAWayOutOfEach(t *testing.T) {
 	}
 	rows = append(rows, []drawing.Node{{ID: "e", Kind: drawing.KindEnd}})
 	d := drawing.New("long", rows, edges)
-	if len(d.Nodes) != length+2 || len(d.Edges) != len(edges) {
-		t.Errorf("%d nodes, %d edges", len(d.Nodes), len(d.Edges))
+	points := 0
+	for _, e := range d.Edges {
+		points += len(e.Points)
+	}
+	if len(d.Nodes) != length+2 || len(d.Edges) != len(edges) || points > 200*len(edges) {
+		t.Errorf("%d nodes, %d edges with %d points", len(d.Nodes), len(d.Edges), points)
 	}
 	if empty := drawing.New("nothing", nil, nil); len(empty.Nodes)+len(empty.Edges) != 0 || empty.SVG() == "" {
 		t.Errorf("%+v", empty)

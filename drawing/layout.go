@@ -78,6 +78,9 @@ func labelWidth(n *Node) int {
 	waits.Waiting = true
 	name, more := waits.label()
 	text := max(utf8.RuneCountInString(name)*letter, utf8.RuneCountInString(more)*smallLetter)
+	if n.Inner != nil { // all of it is in one line
+		text = utf8.RuneCountInString(waits.said()) * letter
+	}
 	return min(max(narrow, text+2*letter), wide)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // label is what stands in a box: a name, and what there is to say about it.
@@ -19,7 +20,7 @@ func (n *Node) label() (name, more string) {
 		words = append(words, "for each item")
 	}
 	for _, when := range n.Held {
-		words = append(words, "hold "+when)
+		words = append(words, "hold "+oneLine(when))
 	}
 	return oneLine(n.ID), strings.Join(words, ", ")
 }
@@ -33,9 +34,30 @@ func (n *Node) said() string {
 	return name + " (" + more + ")"
 }
 
-// oneLine keeps what others wrote from breaking lines, or doing something to a terminal.
+// oneLine keeps what others wrote from breaking lines, doing something to a terminal, or looking like something else: what cannot be seen is spelled out.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }), " ")
+	var b strings.Builder
+	for i, word := range strings.Fields(text) {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		for len(word) > 0 {
+			r, size := utf8.DecodeRuneInString(word)
+			switch {
+			case r == utf8.RuneError && size == 1:
+				fmt.Fprintf(&b, `\x%02x`, word[0])
+			case !unicode.IsPrint(r):
+				fmt.Fprintf(&b, `\u%04x`, r)
+			default:
+				b.WriteRune(r)
+			}
+			word = word[size:]
+		}
+	}
+	if b.Len() == 0 {
+		return `""`
+	}
+	return b.String()
 }
 
 // Mermaid returns the drawing as the text of a Mermaid flowchart.
@@ -82,12 +104,11 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 	return waiting
 }
 
-// quoted is the name in quotes, made harmless, with the holds.
+// quoted is what stands in the box, in quotes, made harmless.
 func (n *Node) quoted() string {
-	text := oneLine(n.ID)
-	for _, when := range n.Held {
-		text += " (hold " + when + ")"
-	}
+	plain := *n
+	plain.Waiting = false // its colour says so
+	text := plain.said()
 	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;")
 	return `"` + replacer.Replace(text) + `"`
 }

@@ -46,11 +46,9 @@ func (e *Executor) GraphOf(ctx context.Context, account, stateKey string) (id st
 		if i.State != store.Pending {
 			continue
 		}
-		at, err := fermata.ParseAddress(i.Address)
-		if err != nil {
-			return id, g, err
+		if at, err := fermata.ParseAddress(i.Address); err == nil { // one that somebody else wrote may be no place in a drawing
+			waiting = append(waiting, at)
 		}
-		waiting = append(waiting, at)
 	}
 	g.Drawing = g.Drawing.Marked(waiting...)
 	return id, g, nil

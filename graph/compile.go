@@ -39,6 +39,7 @@ type compiled struct {
 	print    string
 	// entry makes what entering a node needs, in one piece: the visit, and a state for what comes of it.
 	entry func() (*visit.Visit, statePtr)
+	drawn drawn
 }
 
 func newEntry[S any]() (*visit.Visit, statePtr) {

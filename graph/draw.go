@@ -2,7 +2,9 @@ package graph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/drawing"
@@ -17,20 +19,34 @@ func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *drawing.Drawing {
 	return fl.draw().Marked(places...)
 }
 
-func (fl *compiled) draw() *drawing.Drawing {
-	var rows [][]drawing.Node
-	for _, names := range fl.rows() {
-		row := make([]drawing.Node, len(names))
-		for i, name := range names {
-			row[i] = fl.describe(name)
-		}
-		rows = append(rows, row)
-	}
-	return drawing.New(fl.name, rows, fl.drawnEdges())
+// drawn is a graph's drawing, and how many boxes are in it: one graph may be inside of many, and is drawn once.
+type drawn struct {
+	once    sync.Once
+	drawing *drawing.Drawing
+	boxes   int
 }
 
-// describe is what a box says.
-func (fl *compiled) describe(name string) drawing.Node {
+// mostBoxes is how many boxes a drawing has at most, with those inside of others: beyond that nobody sees anything, and what is inside stays closed.
+const mostBoxes = 2_000
+
+func (fl *compiled) draw() *drawing.Drawing {
+	fl.drawn.once.Do(func() {
+		boxes := len(fl.nodes) + 2
+		var rows [][]drawing.Node
+		for _, names := range fl.rows() {
+			row := make([]drawing.Node, len(names))
+			for i, name := range names {
+				row[i] = fl.describe(name, &boxes)
+			}
+			rows = append(rows, row)
+		}
+		fl.drawn.drawing, fl.drawn.boxes = drawing.New(fl.name, rows, fl.drawnEdges()), boxes
+	})
+	return fl.drawn.drawing
+}
+
+// describe is what a box says. It adds those inside of it to the boxes, if there is room for them.
+func (fl *compiled) describe(name string, boxes *int) drawing.Node {
 	n := drawing.Node{ID: name, Kind: drawing.KindNode}
 	switch name {
 	case Start:
@@ -47,10 +63,17 @@ func (fl *compiled) describe(name string) drawing.Node {
 	if fl.after[i] {
 		n.Held = append(n.Held, drawing.After)
 	}
+	for _, old := range slices.Sorted(maps.Keys(fl.renames)) {
+		if now, there := fl.find(old); there && now == i && old != name {
+			n.Formerly = append(n.Formerly, old)
+		}
+	}
 	node := fl.nodes[i]
 	if node.sub != nil {
 		n.Kind = drawing.KindGraph
-		n.Inner = node.sub.draw()
+		if inner := node.sub.draw(); *boxes+node.sub.drawn.boxes <= mostBoxes {
+			n.Inner, *boxes = inner, *boxes+node.sub.drawn.boxes
+		}
 	}
 	if node.fanOut {
 		n.Kind = drawing.KindEach

@@ -2,9 +2,12 @@ package graph_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/drawing"
 	"github.com/fermata-go/fermata/graph"
 )
 
@@ -28,5 +31,38 @@ func TestDraw_OneArrowPerWayAndOneLinePerNode(t *testing.T) {
 		if strings.ContainsAny(line, "\r\t") || strings.Count(line, `"`)%2 != 0 {
 			t.Errorf("a broken line: %q", line)
 		}
+	}
+}
+
+// A run that waited in an older program, at a node that has another name now, waits where that is; a graph that is inside of many is drawn once, and not for ever.
+func TestDraw_WhatWasRenamedAndWhatIsInsideOfMany(t *testing.T) {
+	pass := func(_ context.Context, s notes) (notes, error) { return s, nil }
+	g := graph.New[notes]("renamed")
+	g.Node("new", pass)
+	g.Rename("old", "new")
+	g.Rename("older", "new")
+	g.Edge(graph.Start, "new")
+	g.Edge("new", graph.End)
+	at, err := fermata.ParseAddress("runnable:renamed;node:old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := compile(t, g)
+	d := inner.Draw(&fermata.InterruptCtx{Address: at})
+	if got := drawing.Then(d.Next(at)); got != "the end" || !strings.Contains(d.Text(), "new (waits)") {
+		t.Errorf("then %s:\n%s", got, d.Text())
+	}
+	for depth := range 9 { // 4⁹ boxes
+		outer := graph.New[notes](fmt.Sprint("outer", depth))
+		for i := range 4 {
+			name := fmt.Sprint("sub", i)
+			graph.Sub(outer, name, inner, func(s notes) notes { return s }, func(_, s notes) notes { return s })
+			outer.Edge(graph.Start, name)
+			outer.Edge(name, graph.End)
+		}
+		inner = compile(t, outer)
+	}
+	if size := len(inner.Draw().Text()); size > 200_000 {
+		t.Errorf("%d bytes", size)
 	}
 }

@@ -33,7 +33,7 @@ func (s *Server) requestOf(q executor.QuestionView) api.Request {
 }
 
 // next is where the run can go when the question is answered, as far as this program knows its graph.
-func (s *Server) next(q executor.QuestionView) []string {
+func (s *Server) next(q executor.QuestionView) [][]string {
 	g, err := s.config.Executor.Graph(q.Provider + ":" + q.Graph)
 	if err != nil || g.Drawing == nil {
 		return nil

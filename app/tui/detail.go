@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/drawing"
 )
 
 // detailScreen is one request, with everything that somebody needs to decide.
@@ -182,7 +183,7 @@ func (d *detailScreen) describe(m *model, width int) *sheet {
 	s.row("run", d.r.StateKey+"  ("+d.r.GraphID+")")
 	s.row("place", d.r.Address)
 	if len(d.r.Next) > 0 {
-		s.row("then", strings.Join(d.r.Next, " or "))
+		s.row("then", drawing.Then(d.r.Next))
 	}
 	d.life(s, m.now)
 	s.row("asked", clockOf(d.r.CreatedAt, m.now)+", "+ago(d.r.CreatedAt, m.now))

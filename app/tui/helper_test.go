@@ -248,7 +248,7 @@ func request(id, stateKey, graph, kind string, data any, schema json.RawMessage,
 		}
 	}
 	return api.Request{
-		ID: id, StateKey: stateKey, GraphID: graph, Address: "node:drop/approve:" + id, Next: []string{"end"}, Kind: kind, Data: raw, AnswerSchema: schema,
+		ID: id, StateKey: stateKey, GraphID: graph, Address: "node:drop/approve:" + id, Next: [][]string{{"log", "mail"}, {"tell"}}, Kind: kind, Data: raw, AnswerSchema: schema,
 		Shown: strings.Repeat("3f9a", 16), State: statePending, CreatedAt: start.Add(-4 * time.Minute), Deadline: deadline,
 	}
 }

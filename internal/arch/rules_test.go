@@ -68,7 +68,7 @@ var floors = []floor{
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "graphs for the demo are written as a user would write them; one provider gives up"},
 	{"app/config", may("internal/..."), "settings are read and checked without the parts that they are for"},
-	{"app/tui", may(".", "api", "client", "internal/..."), "the inbox in a terminal is one more client: what it knows, it knows from the API"},
+	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the inbox in a terminal is one more client: what it knows, it knows from the API"},
 	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
 
 	{"examples/...", may(anyPublic, "examples/..."), "an example shows what a user can do, so it has what a user has; programs cannot be imported, so what examples share is examples/console"},

@@ -1031,6 +1031,8 @@ export interface components {
             from: string[] | null;
         };
         Node: {
+            /** @description Names that it had in older programs. */
+            formerly?: string[] | null;
             /** Format: int64 */
             height: number;
             /** @description Every run stops there. */
@@ -1277,8 +1279,8 @@ export interface components {
             kind: string;
             /** @description What people did with it so far. */
             life?: components["schemas"]["Life"];
-            /** @description Where the run can go from there: names of nodes, or end. Only while the question is open, and if something is known of the graph. */
-            next?: string[] | null;
+            /** @description Where the run can go from there: what may come, and of each the names of the nodes that are entered together; one without any is the end. Only while the question is open, and if something is known of the graph. */
+            next?: (string[] | null)[] | null;
             /** @description The digest of what is shown; send it back with the decision. */
             shown: string;
             /** @enum {string} */

@@ -151,7 +151,7 @@ func (d *Drawing) after(id string, behind [][]string) [][]string {
 func together(one, other [][]string) (both [][]string) {
 	for _, a := range one {
 		for _, b := range other {
-			names := slices.Concat(a, b)
+			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...) // never nil: as JSON it is a list
 			slices.Sort(names)
 			if names = slices.Compact(names); len(both) < mostNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
 				both = append(both, names)

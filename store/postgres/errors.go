@@ -47,7 +47,7 @@ var (
 	// ErrFull says that the server has no room for the write. Nothing was changed; it will succeed once there is room.
 	ErrFull = store.ErrFull
 
-	// ErrDisk says that the disk of the server did not do what it should. Whether a write was done is not known.
+	// ErrDisk says that the disk of the server fails. Whether a write was done is not known. (Of a quota that is used up PostgreSQL says no more than that something is wrong.)
 	ErrDisk = store.ErrDisk
 
 	// ErrTooBig says that something is larger than PostgreSQL takes in one message. Nothing was changed.

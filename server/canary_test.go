@@ -179,7 +179,7 @@ func (s *spied) misuse(id string) {
 func (s *spied) look(id string) {
 	s.Helper()
 	for who := range s.keys {
-		for _, path := range []string{"/api/v1/runs", "/api/v1/runs/k", "/api/v1/runs/broken", "/api/v1/requests?state=all", "/api/v1/requests/" + id, "/api/v1/answers", "/api/v1/graphs", "/api/v1/kinds", "/api/v1/me", "/healthz", "/readyz", "/openapi.json", "/"} {
+		for _, path := range []string{"/api/v1/runs", "/api/v1/runs/k", "/api/v1/runs/broken", "/api/v1/requests?state=all", "/api/v1/requests/" + id, "/api/v1/answers", "/api/v1/graphs", "/api/v1/graphs/inproc:content-review", "/api/v1/runs/k/graph", "/api/v1/runs/broken/graph", "/api/v1/kinds", "/api/v1/me", "/healthz", "/readyz", "/openapi.json", "/"} {
 			got := s.ask(who, "GET", path, "")
 			if strings.HasSuffix(who, "@other") {
 				s.noCanaries("what "+who+" sees at "+path, got.body)

@@ -1,13 +1,12 @@
 package audit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
 // Kind names what a record is about.
@@ -66,7 +65,7 @@ func reader[B Body]() (Kind, readFunc) {
 	var none B
 	return none.kind(), func(data []byte) (Body, error) {
 		var b B
-		err := strictjson.Decode(data, &b)
+		err := json.Unmarshal(data, &b) // Parse writes it again, and takes one spelling only
 		return b, err
 	}
 }

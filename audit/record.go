@@ -118,7 +118,7 @@ func Parse(raw []byte) (Record, error) {
 		Place Place           `json:"place"`
 		Body  json.RawMessage `json:"body"`
 	}
-	if err := strictjson.Decode(h.object(), &rest); err != nil {
+	if err := json.Unmarshal(h.object(), &rest); err != nil { // what it is too lenient with is spelled in another way below
 		return Record{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	body, err := read(rest.Body)

@@ -15,7 +15,7 @@ func (s *Server) registerAudit() {
 	signed.Description = "Keep them: the log must extend each of them for ever. fermata audit verify --kept holds a log against what was kept."
 	huma.Register(s.api, signed, s.checkpoints)
 	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Where the audit log, the runs and what was done do not agree", Auditor)
-	findings.Description = "It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for as long (503, Retry-After)."
+	findings.Description = "It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for up to a minute (503, Retry-After)."
 	huma.Register(s.api, findings, s.findings)
 }
 

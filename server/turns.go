@@ -9,8 +9,8 @@ import (
 )
 
 // turns are for what is read from all that was ever written, and many might want at once: the gate would think that it waits for something, and let others in. One caller of an
-// account at a time has a turn, so that no account keeps another waiting; and so many accounts, for there are only so many processors. Who took long rests for as long
-// before the next turn of the account: whoever asks for the same again and again gets a half of a processor at most.
+// account at a time has a turn, so that no account keeps another waiting; and so many accounts, for there are only so many processors. Who took long rests for three times
+// as long before the next turn of the account: whoever asks for the same again and again gets a quarter of a processor at most.
 type turns struct {
 	mu    sync.Mutex
 	busy  map[string]bool      // who has a turn, by account
@@ -29,8 +29,9 @@ const (
 	turnPatience = 2 * time.Second
 	// turnQueue is how many of an account wait.
 	turnQueue = 4
-	// shortTurn is how long a turn may take without a rest, longestRest how long a rest is at most.
+	// shortTurn is how long a turn may take without a rest, restFactor how much longer than the turn a rest is, and longestRest how long at most.
 	shortTurn   = 50 * time.Millisecond
+	restFactor  = 3
 	longestRest = time.Minute
 )
 
@@ -87,7 +88,7 @@ func (t *turns) end(account string, took time.Duration) {
 		if t.rests == nil {
 			t.rests = make(map[string]time.Time)
 		}
-		rest := min(took, longestRest)
+		rest := min(restFactor*took, longestRest)
 		t.rests[account] = time.Now().Add(rest)
 		time.AfterFunc(rest, func() { t.rested(account) })
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Who asks for the same again and again has the processor for half of the time, and others are let in between.
-func TestTurns_WhoTookLongRestsForAsLong(t *testing.T) {
+// Who asks for the same again and again has the processor for a quarter of the time, and others are let in between.
+func TestTurns_WhoTookLongRestsForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns turns
 		take := func(account string) func() {
@@ -26,11 +26,11 @@ func TestTurns_WhoTookLongRestsForAsLong(t *testing.T) {
 		done := take("acme")
 		time.Sleep(10 * time.Second)
 		done()
-		if done, again := turns.take(t.Context(), "acme"); done != nil || again != 8*time.Second { // it waited for two
+		if done, again := turns.take(t.Context(), "acme"); done != nil || again != 28*time.Second { // it waited for two
 			t.Fatalf("it did not rest; again after %s", again)
 		}
 		take("other")()
-		time.Sleep(8*time.Second - time.Millisecond)
+		time.Sleep(28*time.Second - time.Millisecond)
 		began := time.Now()
 		take("acme")() // whoever is patient is let in when the rest is over
 		if waited := time.Since(began); waited != time.Millisecond {

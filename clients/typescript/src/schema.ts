@@ -106,7 +106,7 @@ export interface paths {
         };
         /**
          * Where the audit log, the runs and what was done do not agree
-         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for as long (503, Retry-After).
+         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for up to a minute (503, Retry-After).
          */
         get: operations["audit-findings"];
         put?: never;

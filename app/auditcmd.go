@@ -234,13 +234,6 @@ func (c *auditCheck) Run(p *program) error {
 	return err
 }
 
-func readAll(name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(os.Stdin)
-	}
-	return os.ReadFile(name)
-}
-
 type auditExport struct {
 	auditOf
 	Format string `help:"jsonl, which can be verified; or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`

@@ -12,40 +12,41 @@ import (
 // short nor for them. No JSON begins with an @ or is a -, so that nothing has to be quoted.
 type given string
 
-// mostGiven is more than a server takes, unless somebody has told it to.
+// mostGiven is more than a server takes, unless somebody has told it to, and more than a proof has.
 const mostGiven = 64 << 20
 
 // read returns the JSON; what is its name in the errors.
 func (g given) read(what string) (json.RawMessage, error) {
-	text, from := []byte(g), ""
-	switch name, isFile := strings.CutPrefix(string(g), "@"); {
-	case g == "-":
-		var err error
-		if text, err = readGiven(os.Stdin); err != nil {
-			return nil, usage("%s: standard input: %w", what, err)
+	name, isFile := strings.CutPrefix(string(g), "@")
+	if !isFile && g != "-" {
+		if !json.Valid([]byte(g)) {
+			return nil, usage("%s is no JSON", what)
 		}
-		from = " on standard input"
-	case isFile:
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, usage("%s: %w", what, err)
-		}
-		defer file.Close()
-		if text, err = readGiven(file); err != nil {
-			return nil, usage("%s: %s: %w", what, name, err)
-		}
-		from = " in " + name
+		return json.RawMessage(g), nil
 	}
-	if !json.Valid(text) {
-		return nil, usage("%s%s is no JSON", what, from)
+	text, err := readAll(name)
+	if err == nil && !json.Valid(text) {
+		err = fmt.Errorf("%s is no JSON", name)
+	}
+	if err != nil {
+		return nil, usage("%s: %w", what, err)
 	}
 	return text, nil
 }
 
-func readGiven(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, mostGiven+1))
+// readAll reads a file; - is standard input.
+func readAll(name string) ([]byte, error) {
+	file := os.Stdin
+	if name != "-" {
+		var err error
+		if file, err = os.Open(name); err != nil {
+			return nil, err
+		}
+		defer file.Close()
+	}
+	text, err := io.ReadAll(io.LimitReader(file, mostGiven+1))
 	if err == nil && len(text) > mostGiven {
-		err = fmt.Errorf("more than %d MiB", mostGiven>>20)
+		err = fmt.Errorf("%s has more than %d MiB", name, mostGiven>>20)
 	}
 	return text, err
 }

@@ -43,12 +43,12 @@ func TestGiven_FromAFile(t *testing.T) {
 	}
 	held := inboxOf(t, call)["drop-users"] // one of the demo's: its arguments cannot be edited
 	for what, args := range map[string]string{"other arguments": write("args.json", `{"name":"orders","rows":1}`), "no JSON": write("noargs.json", "orders")} {
-		if code, out, errOut := call("approve", held.ID, "--args", args); code == exitOK || what == "no JSON" && !strings.Contains(errOut, "--args in ") || what != "no JSON" && strings.Contains(errOut, "JSON") {
+		if code, out, errOut := call("approve", held.ID, "--args", args); code == exitOK || what == "no JSON" && !strings.Contains(errOut, "--args: ") || what != "no JSON" && strings.Contains(errOut, "JSON") {
 			t.Errorf("%s: %d\n%s%s", what, code, out, errOut)
 		}
 	}
 	id := inboxOf(t, call)["long"].ID
-	if code, _, errOut := call("answer", id, write("bad.json", "approve")); code != exitUsage || !strings.Contains(errOut, "the answer in ") {
+	if code, _, errOut := call("answer", id, write("bad.json", "approve")); code != exitUsage || !strings.Contains(errOut, "the answer: ") {
 		t.Errorf("%d %s", code, errOut)
 	}
 	if code, out, errOut := call("answer", id, write("answer.json", `{"action":"approve"}`)); code != exitOK || !strings.Contains(out, "completed") {

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/inert"
 )
 
 // remote is a server that a command speaks to.
@@ -98,7 +99,7 @@ func readable(data json.RawMessage) string {
 }
 
 // clean makes a text that somebody else wrote safe for a terminal: what a terminal would obey, or not show, is shown as what it is.
-func clean(text string) string { return tui.Safe(text) }
+func clean(text string) string { return inert.Text(text) }
 
 type runCommand struct {
 	remote

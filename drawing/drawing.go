@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/inert"
 )
 
 // Drawing is a graph laid out for the eye: encoded as JSON it has everything a picture needs, in units of pixels.
@@ -169,7 +170,7 @@ func Then(next [][]string) string {
 	for i, names := range next {
 		words := make([]string, len(names))
 		for j, name := range names {
-			words[j] = oneLine(name)
+			words[j] = inert.Line(name)
 		}
 		if ways[i] = strings.Join(words, " and "); len(words) == 0 {
 			ways[i] = "the end"

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/inert"
 )
 
 // SVG returns the drawing as a picture that stands for itself: it goes with light and dark surroundings, and says in words what it shows in colours.
@@ -20,9 +22,9 @@ func (d *Drawing) SVG() string {
 func (d *Drawing) said() string {
 	waiting := d.waiting()
 	if len(waiting) == 0 {
-		return "The graph " + oneLine(d.Graph)
+		return "The graph " + inert.Line(d.Graph)
 	}
-	return fmt.Sprintf("The graph %s, which waits at %s", oneLine(d.Graph), strings.Join(waiting, " and "))
+	return fmt.Sprintf("The graph %s, which waits at %s", inert.Line(d.Graph), strings.Join(waiting, " and "))
 }
 
 // waiting are the names of the innermost nodes at which a run waits.
@@ -36,7 +38,7 @@ func (d *Drawing) waiting() (names []string) {
 			inside = n.Inner.waiting()
 		}
 		if len(inside) == 0 {
-			inside = []string{oneLine(n.ID)}
+			inside = []string{inert.Line(n.ID)}
 		}
 		names = append(names, inside...)
 	}

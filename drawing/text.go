@@ -3,8 +3,8 @@ package drawing
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/inert"
 )
 
 // label is what stands in a box: a name, and what there is to say about it.
@@ -20,9 +20,9 @@ func (n *Node) label() (name, more string) {
 		words = append(words, "for each item")
 	}
 	for _, when := range n.Held {
-		words = append(words, "hold "+oneLine(when))
+		words = append(words, "hold "+inert.Line(when))
 	}
-	return oneLine(n.ID), strings.Join(words, ", ")
+	return inert.Line(n.ID), strings.Join(words, ", ")
 }
 
 // said is all of it in a line.
@@ -32,32 +32,6 @@ func (n *Node) said() string {
 		return name
 	}
 	return name + " (" + more + ")"
-}
-
-// oneLine keeps what others wrote from breaking lines, doing something to a terminal, or looking like something else: what cannot be seen is spelled out.
-func oneLine(text string) string {
-	var b strings.Builder
-	for i, word := range strings.Fields(text) {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		for len(word) > 0 {
-			r, size := utf8.DecodeRuneInString(word)
-			switch {
-			case r == utf8.RuneError && size == 1:
-				fmt.Fprintf(&b, `\x%02x`, word[0])
-			case !unicode.IsPrint(r):
-				fmt.Fprintf(&b, `\u%04x`, r)
-			default:
-				b.WriteRune(r)
-			}
-			word = word[size:]
-		}
-	}
-	if b.Len() == 0 {
-		return `""`
-	}
-	return b.String()
 }
 
 // Mermaid returns the drawing as the text of a Mermaid flowchart.

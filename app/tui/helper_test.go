@@ -159,7 +159,7 @@ func (b *bench) frame() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// isDangerous is isHidden again, in other words.
+// isDangerous is inert.Hidden again, in other words.
 func isDangerous(r rune) bool {
 	return r != ' ' && unicode.In(r, unicode.C, unicode.Z) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0f\ufffd", r)
 }

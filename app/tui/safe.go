@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/fermata-go/fermata/internal/inert"
 )
 
 // What agents wrote is shown as cells, one for each character. A character that a terminal would obey, that cannot be seen or that turns
@@ -66,8 +68,8 @@ func cells(text string, how writing, look appearance) []cell {
 			out = append(out, cell{`\"`, 2, look})
 		case r == '\t' && how == block:
 			out = append(out, cell{"→   ", 4, faint})
-		case isHidden(r) || marks > maxMarks:
-			out = append(out, escape(spelled(r)))
+		case inert.Hidden(r) || marks > maxMarks:
+			out = append(out, escape(inert.Spelled(r)))
 		default:
 			out = append(out, cell{text[i : i+size], widthOf(r), look})
 		}
@@ -79,58 +81,12 @@ func cells(text string, how writing, look appearance) []cell {
 	return out
 }
 
-// Safe is a text that somebody else wrote, for a terminal that is no screen of ours: what it would obey, or not show, is spelled out. Line breaks
-// and tabs stay.
-func Safe(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case isHidden(r) && r != '\n' && r != '\t':
-			b.WriteString(spelled(r))
-		default:
-			b.WriteString(text[i : i+size])
-		}
-		i += size
-	}
-	return b.String()
-}
-
 func escape(text string) cell { return cell{text, len(text), odd} }
 
 // startsEscape reports whether a run of backslashes leads to a letter that an escape of ours has.
 func startsEscape(text string) bool {
 	text = strings.TrimLeft(text, `\`)
 	return text != "" && strings.ContainsRune("uxnrt", rune(text[0]))
-}
-
-// isHidden reports whether a character cannot be seen, or does something else than to be seen.
-func isHidden(r rune) bool {
-	switch {
-	case r >= ' ' && r <= '~':
-		return false
-	case r == utf8.RuneError, r == '\u2800': // the braille pattern with no dots
-		return true
-	}
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// spelled is how a hidden character is written, as JSON does where it can.
-func spelled(r rune) string {
-	switch r {
-	case '\n':
-		return `\n`
-	case '\r':
-		return `\r`
-	case '\t':
-		return `\t`
-	}
-	if r > 0xffff {
-		return fmt.Sprintf(`\u{%x}`, r)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 func widthOf(r rune) int {

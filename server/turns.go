@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -9,12 +10,13 @@ import (
 )
 
 // turns are for what is read from all that was ever written, and many might want at once: the gate would think that it waits for something, and let others in. One caller of an
-// account at a time has a turn, so that no account keeps another waiting; and so many accounts, for there are only so many processors. Who took long rests for three times
-// as long before the next turn of the account: whoever asks for the same again and again gets a quarter of a processor at most.
+// account at a time has a turn, so that no account keeps another waiting; and so many accounts, for there are only so many processors. A turn is paid for by being without one
+// for three times as long, and an account may owe: whoever looks at this and that is never held up, and whoever asks for the same again and again gets a quarter of a
+// processor in the long run.
 type turns struct {
 	mu    sync.Mutex
 	busy  map[string]bool      // who has a turn, by account
-	rests map[string]time.Time // until when an account has none
+	owes  map[string]time.Time // when an account will have paid for its turns
 	queue []*turn              // who waits for one
 }
 
@@ -29,9 +31,10 @@ const (
 	turnPatience = 2 * time.Second
 	// turnQueue is how many of an account wait.
 	turnQueue = 4
-	// shortTurn is how long a turn may take without a rest, restFactor how much longer than the turn a rest is, and longestRest how long at most.
-	shortTurn   = 50 * time.Millisecond
-	restFactor  = 3
+	// turnPrice is how much longer than a turn an account is without one to pay for it. With a debt of turnCredit, ten seconds of turns, it still has the next at once;
+	// longestRest is how long it is without one at most.
+	turnPrice   = 3
+	turnCredit  = turnPrice * 10 * time.Second
 	longestRest = time.Minute
 )
 
@@ -55,10 +58,10 @@ func (t *turns) take(ctx context.Context, account string) (done func(), again ti
 	defer t.mu.Unlock()
 	if i := slices.Index(t.queue, w); i >= 0 {
 		t.queue = slices.Delete(t.queue, i, i+1)
-		return nil, max(time.Second, time.Until(t.rests[account]))
+		return nil, max(time.Second, t.rest(account))
 	}
-	began := time.Now()
-	return func() { t.end(account, time.Since(began)) }, 0
+	began, owed := time.Now(), t.debt(account)
+	return func() { t.end(account, owed+turnPrice*time.Since(began)) }, 0
 }
 
 // wait puts somebody into the queue, unless it is too long.
@@ -79,36 +82,41 @@ func (t *turns) wait(w *turn) bool {
 	return true
 }
 
-// end gives a turn back.
-func (t *turns) end(account string, took time.Duration) {
+// end gives a turn back, with what its account owes now: nobody pays for one turn with the time of another.
+func (t *turns) end(account string, debt time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, account)
-	if took >= shortTurn {
-		if t.rests == nil {
-			t.rests = make(map[string]time.Time)
-		}
-		rest := min(restFactor*took, longestRest)
-		t.rests[account] = time.Now().Add(rest)
-		time.AfterFunc(rest, func() { t.rested(account) })
+	if t.owes == nil {
+		t.owes = make(map[string]time.Time)
+	}
+	t.owes[account] = time.Now().Add(min(debt, turnCredit+longestRest))
+	if rest := t.rest(account); rest > 0 {
+		time.AfterFunc(rest, t.rested)
 	}
 	t.give()
 }
 
-func (t *turns) rested(account string) {
+// debt is for how long an account pays.
+func (t *turns) debt(account string) time.Duration { return max(0, time.Until(t.owes[account])) }
+
+// rest is how long an account has no turn, because it owes too much.
+func (t *turns) rest(account string) time.Duration { return t.debt(account) - turnCredit }
+
+func (t *turns) rested() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.rests, account)
 	t.give()
 }
 
-// give gives turns to those who came first and may have one.
+// give gives turns to those who came first and may have one, and forgets who owes nothing.
 func (t *turns) give() {
 	if t.busy == nil {
 		t.busy = make(map[string]bool)
 	}
+	maps.DeleteFunc(t.owes, func(account string, _ time.Time) bool { return t.debt(account) == 0 })
 	t.queue = slices.DeleteFunc(t.queue, func(w *turn) bool {
-		if _, rests := t.rests[w.account]; rests || t.busy[w.account] || len(t.busy) >= mostTurns() {
+		if t.busy[w.account] || len(t.busy) >= mostTurns() || t.rest(w.account) > 0 {
 			return false
 		}
 		t.busy[w.account] = true
@@ -121,7 +129,7 @@ func (t *turns) give() {
 func (s *Server) read(ctx context.Context) (done func(), err error) {
 	done, again := s.reading.take(ctx, who(ctx).Account)
 	if done == nil {
-		p := busy("the past of this account is being read for somebody else, or was a moment ago and it took long, or that of too many others is")
+		p := busy("the past of this account is being read for somebody else, or was for long and again and again, or that of too many others is")
 		p.retryAfter, p.limit = again, "reading"
 		return nil, p
 	}

@@ -8,40 +8,60 @@ import (
 	"time"
 )
 
-// Who asks for the same again and again has the processor for a quarter of the time, and others are let in between.
-func TestTurns_WhoTookLongRestsForLonger(t *testing.T) {
+// Who looks at this and that is let in at once. Who asks for the same again and again has the processor for a quarter of the time, and others are let in between.
+func TestTurns_WhoAsksAgainAndAgainRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns turns
-		take := func(account string) func() {
+		take := func(account string, took time.Duration) (waited time.Duration) {
 			t.Helper()
+			came := time.Now()
 			done, again := turns.take(t.Context(), account)
 			if done == nil {
 				t.Fatalf("%s has no turn, and should come again after %s", account, again)
 			}
-			return done
+			waited = time.Since(came)
+			time.Sleep(took)
+			done()
+			return waited
 		}
-		for range 100 { // what is short costs nobody anything
-			take("acme")()
+		refused := func(account string, want time.Duration) {
+			t.Helper()
+			if done, again := turns.take(t.Context(), account); done != nil || again != want {
+				t.Fatalf("it did not rest; again after %s", again)
+			}
+			time.Sleep(want)
 		}
-		done := take("acme")
-		time.Sleep(10 * time.Second)
-		done()
-		if done, again := turns.take(t.Context(), "acme"); done != nil || again != 28*time.Second { // it waited for two
-			t.Fatalf("it did not rest; again after %s", again)
+		for range 10 { // somebody looks at a report, and at the next
+			if waited := take("acme", time.Second); waited != 0 {
+				t.Fatalf("it waited for %s", waited)
+			}
 		}
-		take("other")()
-		time.Sleep(28*time.Second - time.Millisecond)
-		began := time.Now()
-		take("acme")() // whoever is patient is let in when the rest is over
-		if waited := time.Since(began); waited != time.Millisecond {
-			t.Errorf("it waited for %s", waited)
+		began, turned := time.Now(), time.Duration(0)
+		for time.Since(began) < time.Hour { // and goes on
+			done, again := turns.take(t.Context(), "acme")
+			if done == nil {
+				time.Sleep(again)
+				continue
+			}
+			time.Sleep(time.Second)
+			turned += time.Second
+			done()
+			if waited := take("other", 0); waited != 0 {
+				t.Fatalf("another waited for %s", waited)
+			}
 		}
-		done = take("acme")
+		if turned < 15*time.Minute || turned > 15*time.Minute+10*time.Second {
+			t.Errorf("it had %s of an hour", turned)
+		}
 		time.Sleep(time.Hour)
-		done()
-		time.Sleep(longestRest)
-		take("acme")()
-		if len(turns.busy)+len(turns.rests)+len(turns.queue) != 0 {
+		take("acme", 20*time.Second)
+		refused("acme", 28*time.Second) // it waited for two
+		take("acme", time.Hour)
+		refused("acme", longestRest-turnPatience)
+		take("acme", 0)
+		time.Sleep(turnCredit)
+		take("acme", 0)
+		if len(turns.busy)+len(turns.queue) != 0 || len(turns.owes) > 1 {
 			t.Errorf("somebody is remembered: %+v", &turns)
 		}
 	})

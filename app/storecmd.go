@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/wholefile"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -186,26 +188,28 @@ type storeExport struct {
 	Output  string `short:"o" help:"The file to write; it must not be there. Default: standard output." placeholder:"FILE"`
 }
 
-// Run exports an account. What it writes is JSON anyway.
+// Run exports an account. What it writes is JSON anyway. A file is there when everything is in it that can be read.
 func (c *storeExport) Run(ctx context.Context, p *program) error {
-	return c.withExecutor(ctx, p, func(o *opened) (result error) {
-		out := p.out
-		if c.Output != "" {
-			file, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // it is in the clear
-			if errors.Is(err, fs.ErrExist) {
-				return usage("-o: the file %s is there already", c.Output)
+	return c.withExecutor(ctx, p, func(o *opened) error {
+		var unread error
+		export := func(w io.Writer) error {
+			n, err := o.Export(ctx, c.Account, w)
+			if errors.Is(err, executor.ErrUnreadable) {
+				unread, err = err, nil
 			}
-			if err != nil {
-				return err
+			if !p.json && err == nil {
+				fmt.Fprintln(p.err, n, "runs")
 			}
-			defer func() { result = errors.Join(result, file.Close()) }()
-			out = file
+			return err
 		}
-		n, err := o.Export(ctx, c.Account, out)
-		if !p.json {
-			fmt.Fprintln(p.err, n, "runs")
+		if c.Output == "" {
+			return cmp.Or(export(p.out), unread)
 		}
-		return err
+		err := wholefile.Make(c.Output, 0o600, func(file *os.File) error { return export(file) }) // it is in the clear
+		if errors.Is(err, fs.ErrExist) {
+			return usage("-o: the file %s is there already", c.Output)
+		}
+		return cmp.Or(err, unread)
 	})
 }
 

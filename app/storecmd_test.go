@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -208,6 +209,46 @@ func TestStore_SizeVacuumExportErase(t *testing.T) {
 	}
 	if code, out, errOut = call(t, "store", "vacuum", "--store", url); code != exitOK {
 		t.Errorf("vacuum: %d %s %s", code, out, errOut)
+	}
+}
+
+// A file that is there has everything in it: one that ends in the middle looks like an account with fewer runs. What nobody can read any more is no
+// reason to keep the rest from its owner.
+func TestStore_AnExportIsWholeOrNotThere(t *testing.T) {
+	url, e := serving(t)
+	startMemo(t, e, "acme")
+	dir := t.TempDir()
+	export := func(name string) (code int, errOut, file string) {
+		code, _, errOut = call(t, "store", "export", "acme", "--store", url, "-o", filepath.Join(dir, name))
+		text, _ := os.ReadFile(filepath.Join(dir, name))
+		return code, errOut, string(text)
+	}
+	if code, errOut, file := export("whole"); code != exitOK || errOut != "1 runs\n" || !strings.Contains(file, `"by "`) {
+		t.Errorf("%d %s %s", code, errOut, file)
+	}
+	harm(t, url, `DROP TRIGGER runs_input_once; UPDATE runs SET input = x'00'`)
+	if code, errOut, file := export("unreadable"); code == exitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(file, `"Unreadable"`) {
+		t.Errorf("%d %s %s", code, errOut, file)
+	}
+	harm(t, url, `DROP TABLE events`)
+	if code, errOut, _ := export("part"); code == exitOK || strings.Contains(errOut, "runs\n") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
+		t.Errorf("there is %v, %v", files, err)
+	}
+}
+
+// harm does something to a store that no program of ours would.
+func harm(t *testing.T, url, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", strings.TrimPrefix(url, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statements); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -11,6 +11,3 @@ func OverTiles(lines Lines, height int) *Stored {
 	s.height = height
 	return s
 }
-
-// WriteKey is the moment in which two that make a key file meet.
-func WriteKey(path string, k *Key) error { return writeKey(path, k) }

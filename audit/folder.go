@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/wholefile"
 )
 
 // Folder keeps checkpoints as files, outside of the store: whoever writes the store anew does not reach them, if the folder is where they cannot write.
@@ -69,7 +71,17 @@ func (f *Folder) Keep(account string, c Checkpoint, public string) error {
 	if err := addLine(filepath.Join(dir, publicFile), public); err != nil {
 		return err
 	}
-	return writeOnce(filepath.Join(dir, sizeID(c.Size)+noteSuffix), c.Note)
+	if err := wholefile.Make(filepath.Join(dir, sizeID(c.Size)+noteSuffix), 0o644, writes(c.Note)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func writes(text []byte) func(*os.File) error {
+	return func(file *os.File) error {
+		_, err := file.Write(text)
+		return err
+	}
 }
 
 // Notes returns the checkpoints of an account, by growing size; none if the folder has none.
@@ -126,37 +138,5 @@ func addLine(path, line string) error {
 	if slices.Contains(strings.Split(string(text), "\n"), line) {
 		return nil
 	}
-	return replace(path, append(text, line+"\n"...))
-}
-
-func writeOnce(path string, text []byte) error {
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	return replace(path, text)
-}
-
-// replace writes a file beside its place and moves it there, so that nobody ever sees a part of it.
-func replace(path string, text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(text)
-	if err := errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wholefile.Replace(path, 0o644, writes(append(text, line+"\n"...)))
 }

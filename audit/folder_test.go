@@ -66,7 +66,7 @@ func TestFolder_KeepsWhatWasSignedOfEachAccount(t *testing.T) {
 	if outside, err := os.ReadDir(dir); err != nil || len(outside) != 1 {
 		t.Errorf("something is where it does not belong: %v, %v", outside, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "kept", "*", ".new-*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "kept", "*", "*.part-*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

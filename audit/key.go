@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/fermata-go/fermata/internal/wholefile"
 )
 
 // Key signs checkpoints, with Ed25519. One key does for all accounts of an installation: in each log it goes by the name of the log, so that the
@@ -88,28 +90,12 @@ func OpenKey(path string) (*Key, error) {
 
 // MakeKey opens a key file, and makes it first if it is not there. Of two that do so at the same time one wins, and both have its key.
 func MakeKey(path string) (*Key, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := writeKey(path, NewKey()); err != nil {
-			return nil, err
-		}
+	err := wholefile.Make(path, 0o600, func(file *os.File) error {
+		_, err := file.WriteString(keyPrefix + hex.EncodeToString(NewKey().seed[:]) + "\n")
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
 	return OpenKey(path)
-}
-
-// writeKey writes the file beside its place and links it there, so that nobody ever sees a part of it and no key replaces another.
-func writeKey(path string, k *Key) error {
-	dir := filepath.Dir(path)
-	file, err := os.CreateTemp(dir, ".audit-key-*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(keyPrefix + hex.EncodeToString(k.seed[:]) + "\n")
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(dir)
 }

@@ -60,7 +60,14 @@ func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int
 			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", ErrUnreadable, run.ID)
 		}
 	}
-	return count, errors.Join(unread, e.exportPapers(ctx, account, grantPaper, out), e.exportPapers(ctx, account, counterPaper, out))
+	for _, kind := range []store.PaperKind{grantPaper, counterPaper} {
+		err := e.exportPapers(ctx, account, kind, out)
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			return count, err // and not as if everything else was written
+		}
+		unread = errors.Join(unread, err)
+	}
+	return count, unread
 }
 
 // export opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.

@@ -4,12 +4,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/wholefile"
 )
 
 // CheckEvery is how often a File looks whether the keys have changed.
@@ -139,61 +142,28 @@ func readFile(path string) ([]Key, stamp, error) {
 }
 
 func replaceFile(path string, keys []Key) error {
-	name, err := writeBeside(path, keys)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(name)
-	if err := keepOwner(name, path); err != nil {
-		return err
-	}
-	if err := os.Rename(name, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return wholefile.Replace(path, 0o600, func(file *os.File) error {
+		return errors.Join(writeKeys(file, keys), keepOwner(file.Name(), path))
+	})
 }
 
 // MakeFile makes a key file with a new key, unless it is there. Of two that do so at the same time one wins, and both have its key.
 func MakeFile(path string) error {
-	if _, err := os.Stat(path); err == nil {
+	err := wholefile.Make(path, 0o600, func(file *os.File) error {
+		k, err := NewKey()
+		return errors.Join(err, writeKeys(file, []Key{k}))
+	})
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	k, err := NewKey()
-	if err != nil {
-		return err
-	}
-	name, err := writeBeside(path, []Key{k})
-	if err != nil {
-		return err
-	}
-	defer os.Remove(name)
-	if err := os.Link(name, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return err
 }
 
-// writeBeside writes keys to a file of another name. If that fails there is none: nobody would look after it, and it may hold a key.
-func writeBeside(path string, keys []Key) (name string, err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".key-*") // with mode 0600
-	if err != nil {
-		return "", err
-	}
+func writeKeys(w io.StringWriter, keys []Key) error {
 	var text strings.Builder
 	for _, k := range keys {
 		text.WriteString(hex.EncodeToString(k[:]) + "\n")
 	}
-	_, err = file.WriteString(text.String())
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	_, err := w.WriteString(text.String())
+	return err
 }

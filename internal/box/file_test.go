@@ -58,7 +58,7 @@ func TestMakeFile_OnceAndForItsOwnerOnly(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info.Mode(), err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.part-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

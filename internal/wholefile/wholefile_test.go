@@ -1,0 +1,123 @@
+package wholefile_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/wholefile"
+)
+
+var errBroken = errors.New("broken")
+
+func text(s string) func(*os.File) error {
+	return func(f *os.File) error {
+		_, err := f.WriteString(s)
+		return err
+	}
+}
+
+// half writes something, and fails.
+func half(f *os.File) error { return errors.Join(text("hal")(f), errBroken) }
+
+// is says what a folder has: each file with its mode and text.
+func is(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		info, err2 := file.Info()
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %o %s", file.Name(), info.Mode(), text))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("there is %q, and should be %q", got, want)
+	}
+}
+
+func TestMake_WhatIsThereStays(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := wholefile.Make(path, 0o640, half); !errors.Is(err, errBroken) {
+		t.Errorf("%v", err)
+	}
+	is(t, dir)
+	if err := wholefile.Make(path, 0o640, text("one")); err != nil {
+		t.Error(err)
+	}
+	is(t, dir, "a 640 one")
+	written := false
+	if err := wholefile.Make(path, 0o640, func(*os.File) error { written = true; return nil }); !errors.Is(err, fs.ErrExist) || written {
+		t.Errorf("again: %v; written for nothing: %t", err, written)
+	}
+	late := func(f *os.File) error { return os.WriteFile(filepath.Join(dir, "b"), []byte("other"), 0o600) }
+	if err := wholefile.Make(filepath.Join(dir, "b"), 0o640, late); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("somebody else's, meanwhile: %v", err)
+	}
+	is(t, dir, "a 640 one", "b 600 other")
+}
+
+// A link to nowhere is something, too: behind it somebody would find what they did not ask for.
+func TestMake_ALinkIsThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := wholefile.Make(filepath.Join(dir, "a"), 0o600, text("one")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMake_OneOfManyWins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			err := wholefile.Make(path, 0o600, text("one"))
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d won", won.Load())
+	}
+}
+
+func TestReplace_OldOrNew(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	for _, s := range []string{"one", "two"} {
+		if err := wholefile.Replace(path, 0o644, text(s)); err != nil {
+			t.Error(err)
+		}
+		is(t, dir, "a 644 "+s)
+	}
+	if err := wholefile.Replace(path, 0o600, half); !errors.Is(err, errBroken) {
+		t.Errorf("%v", err)
+	}
+	is(t, dir, "a 644 two")
+	if err := wholefile.Replace(filepath.Join(dir, "gone", "a"), 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+	t.Chdir(dir)
+	if err := wholefile.Replace("a", 0o644, text("here")); err != nil {
+		t.Errorf("a name alone: %v", err)
+	}
+	is(t, dir, "a 644 here")
+}

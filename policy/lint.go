@@ -215,6 +215,9 @@ func (l *linter) people(id string, line int, need *Requirement) {
 			l.warn(id, line, "everybody in %s is also a requester%s", names, sodNote(need, group, people))
 		}
 	}
+	if problem := undeniable(l.world.Directory, need); problem != "" {
+		l.warn(id, line, "%s", problem)
+	}
 }
 
 // widening finds people whom a route lets in and no group permits, and those whom a group permits and no route lets in.

@@ -110,6 +110,7 @@ func TestLoad_Mistakes(t *testing.T) {
 		"no such group":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:opcall']}], deadline: 1h}}\n", `rule "a": there is no group:opcall`},
 		"empty group":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `nobody is in group:empty`},
 		"too few":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann'], count: 3}], deadline: 1h}}\n", `3 people are needed and only 2 are in`},
+		"nobody can refuse":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall']}, {from: ['group:oncall', 'user:ann']}], deadline: 1h, deny_count: 3}}\n", `3 people have to say no until it is a no, and only 2 are asked`},
 		"limit without max":    {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
 		"limit for ever":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
 		"limit in words":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": "soon" is no span of time`},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -168,6 +169,28 @@ func (r *reading) complete(at yamldoc.Node, req *Requirement) {
 		}
 	}
 	r.checkTogether(at, req.Groups)
+	if problem := undeniable(r.directory, req); problem != "" {
+		at.Wrong("%s", problem)
+	}
+}
+
+// undeniable says why people could never refuse what a requirement asks for; "" if they could, or it is not known. Those that are let in later count, too.
+func undeniable(directory Directory, req *Requirement) string {
+	if directory == nil {
+		return ""
+	}
+	var asked []string
+	for _, group := range req.Groups {
+		who, open := members(directory, slices.Concat(group.From, group.Widen), func(string) {})
+		if open {
+			return ""
+		}
+		asked = union(asked, who)
+	}
+	if len(asked) == 0 || len(asked) >= req.DenyCount { // that nobody is asked was said already
+		return ""
+	}
+	return fmt.Sprintf("%d people have to say no until it is a no, and only %d are asked: nobody could ever refuse it", req.DenyCount, len(asked))
 }
 
 // checkTogether finds groups that cannot all be satisfied, because they share their people and one person counts once. Those that are let in later count, too.

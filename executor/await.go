@@ -57,36 +57,61 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 
 // outcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
 func (e *Executor) outcome(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
-	if request.ResumeID != "" {
-		receipt, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID)
-		switch {
-		case isNotFound(err): // it was there, and is gone with its run
-			return Forgotten(t.run), nil
-		case err != nil:
-			return nil, err
-		case receipt.Outcome != nil:
-			return e.openOutcome(request.Account, t.run, receipt.Outcome)
-		}
+	if request.ResumeID == "" {
+		return e.became(ctx, request, t)
 	}
+	if applied, err := e.applied(ctx, request, t); applied != nil || err != nil {
+		return applied, err
+	}
+	over, err := e.became(ctx, request, t)
+	if over == nil || err != nil {
+		return nil, err
+	}
+	// Between the two looks the resume may have been applied, and the run gone on to its end, with which others were not answered. Now it changes no more.
+	if applied, err := e.applied(ctx, request, t); applied != nil || err != nil {
+		return applied, err
+	}
+	return over, nil
+}
+
+// applied is the outcome of the execution that applied a resume; nil as long as none has.
+func (e *Executor) applied(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
+	receipt, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID)
+	switch {
+	case isNotFound(err): // it was there, and is gone with its run
+		return forgotten(t.run), nil
+	case err != nil || receipt.Outcome == nil:
+		return nil, err
+	}
+	return e.openOutcome(request.Account, t.run, receipt.Outcome)
+}
+
+// became is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
+func (e *Executor) became(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
 	run, err := e.find(ctx, request.Account, t.stateKey)
 	switch {
-	case errors.Is(err, ErrUnknownRun):
-		return Forgotten(t.run), nil
+	case errors.Is(err, ErrUnknownRun), err == nil && run.ID != t.run:
+		return e.Past(ctx, request.Account, t.run)
 	case err != nil:
 		return nil, err
-	case run.ID != t.run:
-		return Superseded(t.run), nil
 	}
 	return e.stands(run, request.ResumeID == "")
 }
 
-// Superseded is the outcome of a run whose state key another run has by now.
-func Superseded(run string) fermata.Failed {
-	return fermata.Failed{Run: run, Code: "superseded", Message: "another run took its state key"}
+// Past is what became of a run whose state key another run has by now, or none: it need not have been superseded.
+func (e *Executor) Past(ctx context.Context, account, run string) (fermata.Outcome, error) {
+	history, err := e.store.History(ctx, account, run)
+	switch {
+	case isNotFound(err):
+		return forgotten(run), nil
+	case err != nil:
+		return nil, err
+	}
+	return e.stands(history.Run, true)
 }
 
-// Forgotten is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
-func Forgotten(run string) fermata.Failed {
+// forgotten is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
+func forgotten(run string) fermata.Failed {
 	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
 }
 
@@ -97,7 +122,7 @@ func (e *Executor) stands(run store.Run, waitingCounts bool) (fermata.Outcome, e
 	case store.Cancelled:
 		return failed(run, "cancelled", "somebody ended the run"), nil
 	case store.Superseded:
-		return Superseded(run.ID), nil
+		return failed(run, "superseded", "another run took its state key"), nil
 	case store.Completed, store.Failed:
 		return e.openOutcome(run.Account, run.ID, run.Outcome)
 	case store.Waiting:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
@@ -211,6 +212,46 @@ func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.
 		t.Errorf("it hears %+v", again)
 	}
 	completed(t, mustRun(t, e, answer("demo-1", "2", "approve"))) // and nothing is lost
+}
+
+// Somebody waits for what became of a resume, and sleeps after the first look, while the run comes to rest and then to its end. The end is not what became of the resume.
+func TestI3_WhoSleepsBetweenTwoLooksHearsWhatOthersHear(t *testing.T) {
+	for name, ends := range map[string]func(*testing.T, *executor.Executor){
+		"completed": func(t *testing.T, e *executor.Executor) {
+			completed(t, mustRun(t, e, answer("demo-1", "2", "approve")))
+		},
+		"cancelled": func(t *testing.T, e *executor.Executor) {
+			if err := e.Cancel(t.Context(), "acme", "demo-1", desk.From{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"superseded": func(t *testing.T, e *executor.Executor) {
+			mustRun(t, e, executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs, w := memory.NewRuns(nil), new(world)
+			e := newExecutor(t, runs, w, nil)
+			start(t, e, "demo-1")
+			between := bar(noClaim{runs}, "Get")
+			slow := newExecutor(t, runs, w, func(c *executor.Config) { c.Store = between })
+			heard := make(chan fermata.Outcome)
+			go func() {
+				outcome, err := slow.Run(t.Context(), answer("demo-1", "1", "revise"))
+				if err != nil {
+					t.Error(err)
+				}
+				heard <- outcome
+			}()
+			<-between.reached
+			first := waits(t, mustRun(t, e, answer("demo-1", "1", "revise")))
+			ends(t, e)
+			close(between.open)
+			if late := waits(t, <-heard); late.Interrupts[0].ID != first.Interrupts[0].ID {
+				t.Errorf("it hears %+v, and others heard %+v", late, first)
+			}
+		})
+	}
 }
 
 func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {

@@ -220,14 +220,17 @@ func (e *Executor) resume(ctx context.Context, request Request) (fermata.Outcome
 	return e.await(ctx, request, target{run: receipt.Run, stateKey: run.StateKey, flight: e.follow(ctx, &l, request, receipt)})
 }
 
-// restsAt is the outcome with which a run came to rest last; it is superseded if another run has its state key by now.
+// restsAt is what a run came to, or else the outcome with which it came to rest last.
 func (e *Executor) restsAt(ctx context.Context, run store.Run) (fermata.Outcome, error) {
 	now, err := e.find(ctx, run.Account, run.StateKey)
 	if err != nil {
 		return nil, err
 	}
 	if now.ID != run.ID {
-		return Superseded(run.ID), nil
+		return e.Past(ctx, run.Account, run.ID)
+	}
+	if outcome, err := e.stands(now, true); outcome != nil || err != nil {
+		return outcome, err
 	}
 	return e.openOutcome(now.Account, now.ID, now.Outcome)
 }

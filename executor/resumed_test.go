@@ -60,6 +60,11 @@ func (b *barred) Decide(ctx context.Context, decision store.Decision) (store.Rec
 	return b.Store.Decide(ctx, decision)
 }
 
+func (b *barred) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	b.stop("Get")
+	return b.Store.Get(ctx, account, stateKey)
+}
+
 func (b *barred) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
 	b.stop("Rest")
 	return b.Store.Rest(ctx, lease, rest)

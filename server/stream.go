@@ -147,12 +147,10 @@ func (t *stream) showEvents(ctx context.Context) (rests bool, err error) {
 func (t *stream) sum(ctx context.Context) (fermata.Outcome, error) {
 	view, err := t.config.Executor.Look(ctx, t.account, t.stateKey)
 	switch {
-	case errors.Is(err, executor.ErrUnknownRun):
-		return executor.Forgotten(t.run), nil
+	case errors.Is(err, executor.ErrUnknownRun), err == nil && view.ID != t.run:
+		return t.config.Executor.Past(ctx, t.account, t.run)
 	case err != nil:
 		return nil, err
-	case view.ID != t.run:
-		return executor.Superseded(t.run), nil
 	}
 	return stands(view), nil
 }

@@ -315,28 +315,45 @@ func TestEvents_AnIdleStreamHasLeftItsOperation(t *testing.T) {
 	}
 }
 
-// forgetfulStore forgets a run behind the back of whoever looks at it for the second time.
-type forgetfulStore struct {
+// sleepyStore lets something happen behind the back of whoever looks at a run for the second time.
+type sleepyStore struct {
 	store.Store
-	looks atomic.Int64
+	looks     atomic.Int64
+	meanwhile func(store.Run)
 }
 
-func (s *forgetfulStore) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
-	if s.looks.Add(1) > 1 {
-		return store.Run{}, store.ErrNotFound
+func (s *sleepyStore) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	if s.looks.Add(1) == 2 {
+		run, err := s.Store.Get(ctx, account, stateKey)
+		if err != nil {
+			return run, err
+		}
+		s.meanwhile(run)
 	}
 	return s.Store.Get(ctx, account, stateKey)
 }
 
-// Of a run that was deleted while its stream said what had happened, the stream said that another one had its state key.
-func TestEvents_ARunThatIsDeletedMeanwhileIsSaidToBeDeleted(t *testing.T) {
-	forgetful := &forgetfulStore{Store: memory.NewRuns(nil)}
-	s := openWith(t, nil, func(c *executor.Config) { c.Store = forgetful })
-	s.chat("agent@acme", startDemo)
-	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
-	forgetful.looks.Store(0)
-	all := eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil)
-	if last := all[len(all)-1]; last.kind != "outcome" || !strings.Contains(last.data, `"error":"forgotten"`) {
-		t.Errorf("%v", all)
+// A stream says what became of its run, whatever has its state key when it says so.
+func TestEvents_WhatBecameOfTheRunItselfIsSaid(t *testing.T) {
+	for want, meanwhile := range map[string]func(*site, store.Store, store.Run){
+		`"error":"forgotten"`: func(s *site, kept store.Store, run store.Run) {
+			if err := kept.Forget(s.Context(), run.Account, run.ID, store.Beside{}); err != nil {
+				s.Error(err)
+			}
+		},
+		`"status":"completed"`: func(s *site, _ store.Store, _ store.Run) {
+			s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"}}`)
+		},
+	} {
+		sleepy := &sleepyStore{Store: memory.NewRuns(nil)}
+		s := openWith(t, nil, func(c *executor.Config) { c.Store = sleepy })
+		s.chat("agent@acme", startDemo)
+		s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
+		sleepy.meanwhile = func(run store.Run) { meanwhile(s, sleepy.Store, run) }
+		sleepy.looks.Store(0)
+		all := eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil)
+		if last := all[len(all)-1]; last.kind != "outcome" || !strings.Contains(last.data, want) {
+			t.Errorf("not %s: %v", want, all)
+		}
 	}
 }

@@ -159,7 +159,7 @@ func auditOfSettings(c config.Audit) (a executor.Audit, err error) {
 
 func limits(l config.Limits) server.Limits {
 	return server.Limits{
-		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Working: l.Working, Streams: l.Streams, Open: l.Open, Runs: l.Runs,
+		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Working: l.Working, Streams: l.Streams, Silent: l.Silent, Open: l.Open, Runs: l.Runs,
 		Sending: l.Sending, Patience: l.Patience, Heartbeat: l.Heartbeat, Recheck: l.Recheck,
 	}
 }
@@ -192,6 +192,7 @@ func (r *running) listen(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	main.listener = r.server.Guard(main.http, main.listener)
 	r.doors, r.url = append(r.doors, main), main.url
 	if c.Metrics.Addr == config.Off {
 		return nil

@@ -171,6 +171,33 @@ func TestServe_StrangersCannotFillTheLog(t *testing.T) {
 	}
 }
 
+// Strangers who connect and say nothing have a limit, and who asks is served.
+func TestServe_StrangersHaveALimit(t *testing.T) {
+	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_SILENT=2"))
+	var strangers []net.Conn
+	for range 5 {
+		conn, err := net.Dial("tcp", r.addrOf().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		strangers = append(strangers, conn)
+	}
+	for _, conn := range strangers[:3] {
+		if text, err := io.ReadAll(conn); err != nil || len(text) > 0 {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	answer, err := http.Get(r.url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != 200 || !strings.Contains(logged.String(), "to make room for others") {
+		t.Errorf("%d, and the log is\n%s", answer.StatusCode, logged.String())
+	}
+}
+
 func TestServe_ACertificateThatIsNoneIsSaidAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.pem")
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {

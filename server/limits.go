@@ -26,6 +26,8 @@ type Limits struct {
 	Working int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int
+	// Silent is how many connections are kept on which nothing is asked, of those that [Server.Guard] sees. The default is 5000.
+	Silent int
 	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
 	// start, and neither are Runs: see docs/operations.md.
 	Open int
@@ -47,7 +49,7 @@ func (l Limits) withDefaults() Limits {
 	l.InFlight, l.Streams, l.Open = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.Open, 10000)
 	l.Runs, l.Working = cmp.Or(l.Runs, 1000), cmp.Or(l.Working, 32*runtime.GOMAXPROCS(0))
 	l.Sending, l.Patience, l.Heartbeat = cmp.Or(l.Sending, 15*time.Second), cmp.Or(l.Patience, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
-	l.Recheck = cmp.Or(l.Recheck, time.Minute)
+	l.Recheck, l.Silent = cmp.Or(l.Recheck, time.Minute), cmp.Or(l.Silent, 5000)
 	return l
 }
 

@@ -27,11 +27,11 @@ type metrics struct {
 
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
-	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading"}
+	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading", "silent"}
 	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 
-func newMetrics(working *gate) *metrics {
+func newMetrics(working *gate, silent *lobby) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -40,7 +40,7 @@ func newMetrics(working *gate) *metrics {
 		}, []string{"method", "route", "status"}),
 		refusals: counter("fermata_http_refusals_total", "Requests that were not let in: unknown callers, missing roles, limits. By code.", "code"),
 		problems: counter("fermata_http_problems_total", "Problems that operations answered with, by code.", "code"),
-		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, by the name of the limit.", "limit", limitNames...),
+		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, and connections that it closed, by the name of the limit.", "limit", limitNames...),
 		errors:   counter("fermata_errors_total", "Mistakes of ours, and of what we depend on, by where they were noticed.", "where", errorNames...),
 		streams:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
 	}
@@ -58,8 +58,11 @@ func newMetrics(working *gate) *metrics {
 			return float64(working.noisy())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a moment because too many are worked on."}, func() float64 {
-			_, waiting := working.load()
-			return float64(waiting)
+			_, queued := working.load()
+			return float64(queued)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent", Help: "Connections on which nothing is asked at the moment."}, func() float64 {
+			return float64(silent.size())
 		}))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

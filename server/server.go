@@ -66,9 +66,10 @@ type Server struct {
 	routes  []string
 	// reading are the turns of accounts that have their whole past read: books compared, a report made, the past judged by other rules.
 	reading turns
+	lobby   lobby
 	unready sometimes // in the log
-	// Lines that strangers can cause: sign-ins that are refused, those that fail, and callers of whom nobody can say who they are.
-	refusing, failing, unknown sparse.Lines
+	// Lines that strangers can cause: sign-ins that are refused, those that fail, callers of whom nobody can say who they are, and connections of those who say nothing.
+	refusing, failing, unknown, silent sparse.Lines
 	// unserved are those of calls that could not be served, by operation: none hides what happens to another.
 	unserved sync.Map
 }
@@ -85,7 +86,8 @@ func New(config Config) (*Server, error) {
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
 	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok)}
-	s.metrics = newMetrics(&s.limits.working)
+	s.lobby.most, s.lobby.left = mostSilent(config.Limits.Silent), s.dismissed
+	s.metrics = newMetrics(&s.limits.working, &s.lobby)
 	if err := s.openSignIn(); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,10 @@ func New(config Config) (*Server, error) {
 }
 
 // ServeHTTP serves a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer greet(r.Context())()
+	s.handler.ServeHTTP(w, r)
+}
 
 // OpenAPI is the document that describes the API.
 func (s *Server) OpenAPI() *huma.OpenAPI { return s.api.OpenAPI() }

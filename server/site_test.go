@@ -163,7 +163,9 @@ func openWith(t *testing.T, change func(*server.Config), changeExecutor func(*ex
 	}
 	s.api = s.server.OpenAPI()
 	s.handler = checked(t, s.server, s.api)
-	h := httptest.NewServer(s.handler)
+	h := httptest.NewUnstartedServer(s.handler)
+	h.Listener = s.server.Guard(h.Config, h.Listener)
+	h.Start()
 	s.url = h.URL
 	t.Cleanup(func() {
 		if err := s.e.Stop(context.Background()); err != nil {

@@ -153,6 +153,7 @@ type Limits struct {
 	InFlight int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
 	Working  int     `key:"working" min:"0" max:"1000000" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
 	Streams  int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
+	Silent   int     `key:"silent" min:"1" help:"How many connections are kept on which nothing is asked: of callers between two requests, and of strangers. The next takes the place of the longest silent one. At most a quarter of the files that the process may open."`
 	Open     int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
 	Runs     int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`
 
@@ -201,7 +202,7 @@ func Default() *Config {
 		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
 		Desk:    Desk{KeepRulings: true},
 		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
-		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},
+		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Silent: 5000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},
 		Metrics: Metrics{Addr: "127.0.0.1:9464"},
 		Tracing: Tracing{Sample: 1, Service: "fermata"},
 		Log:     Log{Format: "text", Level: "info"},

@@ -1,0 +1,205 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+const seats = 8
+
+// crowded is a site where few may be silent, with TLS and HTTP/2 or without either.
+type crowded struct {
+	*site
+	address string
+	client  *http.Client
+	wrap    func(net.Conn) net.Conn
+	release chan struct{} // ends the runs of the graph slow
+}
+
+// eachDoor runs a test with TLS, and without.
+func eachDoor(t *testing.T, test func(*testing.T, *crowded)) {
+	for name, secure := range map[string]bool{"plain": false, "tls": true} {
+		t.Run(name, func(t *testing.T) {
+			c := &crowded{release: make(chan struct{})}
+			slow := single(t, "slow", func(ctx context.Context, n int) (int, error) {
+				select {
+				case <-c.release:
+				case <-ctx.Done():
+				}
+				return n, ctx.Err()
+			})
+			c.site = openWith(t, func(c *server.Config) { c.Limits.Silent = seats }, nil, slow)
+			h := httptest.NewUnstartedServer(c.handler)
+			h.Listener = c.server.Guard(h.Config, h.Listener)
+			h.Config.ErrorLog = log.New(io.Discard, "", 0) // every stranger is an error
+			c.wrap = func(conn net.Conn) net.Conn { return conn }
+			if secure {
+				h.EnableHTTP2 = true
+				h.StartTLS()
+				c.wrap = func(conn net.Conn) net.Conn {
+					return tls.Client(conn, &tls.Config{RootCAs: h.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
+				}
+			} else {
+				h.Start()
+			}
+			t.Cleanup(h.Close)
+			c.url, c.address, c.client = h.URL, h.Listener.Addr().String(), h.Client()
+			test(t, c)
+		})
+	}
+}
+
+// stranger connects, and says something or nothing.
+func (c *crowded) stranger(says string) net.Conn {
+	c.Helper()
+	conn, err := net.Dial("tcp", c.address)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { conn.Close() })
+	conn = c.wrap(conn)
+	if says != "" {
+		_, _ = io.WriteString(conn, says) // unless it was let go already
+	}
+	return conn
+}
+
+// crowd has many strangers come, and waits until all are let go but those whom there is room for.
+func (c *crowded) crowd(says string) (left []net.Conn) {
+	c.Helper()
+	const many = 5 * seats
+	var all []net.Conn
+	for range many {
+		all = append(all, c.stranger(says))
+	}
+	for _, conn := range all[:many-seats] {
+		letGo(c.T, conn)
+	}
+	return all[many-seats:]
+}
+
+// letGo waits until the server has closed a connection.
+func letGo(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if text, _ := io.ReadAll(conn); len(text) > 0 {
+		t.Errorf("a stranger hears %q", text)
+	}
+}
+
+func (c *crowded) get(path string) (status int, reused bool) {
+	c.Helper()
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+	got, err := c.client.Do(c.request("auditor@acme", "GET", path, "").WithContext(httptrace.WithClientTrace(c.Context(), trace)))
+	return answerOf(c.T, got, err).status, reused
+}
+
+// Connections are memory and files, and whoever connects need not say who they are. So only so many are kept of those who say nothing, or begin a
+// request and do not go on; and others are served all the time.
+func TestLobby_WhoSaysNothingMakesRoom(t *testing.T) {
+	eachDoor(t, func(t *testing.T, c *crowded) {
+		for _, says := range []string{"", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: "} {
+			left := c.crowd(says)
+			if status, _ := c.get("/healthz"); status != 200 {
+				t.Errorf("another one: %d", status)
+			}
+			last := left[len(left)-1]
+			if says == "" {
+				says = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: "
+				fmt.Fprint(last, says)
+			}
+			fmt.Fprint(last, "1\r\nConnection: close\r\n\r\n")
+			if text, err := io.ReadAll(last); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 200") {
+				t.Errorf("who speaks at last: %q, %v", text, err)
+			}
+			for _, conn := range left {
+				conn.Close()
+			}
+		}
+		if !strings.Contains(c.log.String(), "there are too many") || strings.Contains(c.metrics(), `fermata_http_limit_refusals_total{limit="silent"} 0`) {
+			t.Error("nobody is told")
+		}
+		c.client.CloseIdleConnections()
+		c.until("nobody is remembered", func() bool { return strings.Contains(c.metrics(), "fermata_http_silent 0\n") })
+	})
+}
+
+// Who was served and stays is silent, too.
+func TestLobby_BetweenTwoRequests(t *testing.T) {
+	eachDoor(t, func(t *testing.T, c *crowded) {
+		var all []*bufio.Reader
+		for range 3 * seats {
+			conn := c.stranger("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+			read := bufio.NewReader(conn)
+			response, err := http.ReadResponse(read, nil)
+			if got := answerOf(t, response, err); got.status != 200 {
+				t.Fatalf("%+v", got)
+			}
+			all = append(all, read)
+		}
+		for _, read := range all[:2*seats] {
+			if text, _ := io.ReadAll(read); len(text) > 0 {
+				t.Errorf("%q", text)
+			}
+		}
+	})
+}
+
+// What is asked is answered, and a stream goes on, however many strangers come meanwhile.
+func TestLobby_WhoIsServedStays(t *testing.T) {
+	eachDoor(t, func(t *testing.T, c *crowded) {
+		answered := make(chan answer)
+		go func() {
+			got, err := c.client.Do(c.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:slow","stateKey":"s","input":1}`))
+			answered <- answerOf(c.T, got, err)
+		}()
+		c.until("it runs", func() bool { status, _ := c.get("/api/v1/runs/s"); return status == 200 })
+		stream, err := c.client.Do(c.request("auditor@acme", "GET", "/api/v1/runs/s/events", "", "Accept", asStream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Body.Close()
+		c.crowd("")
+		close(c.release)
+		if got := <-answered; got.status != 200 || got.field("status") != "completed" {
+			t.Errorf("%+v", got)
+		}
+		if events := eventsIn(stream.Body, nil); len(events) == 0 || events[len(events)-1].kind != "outcome" {
+			t.Errorf("%v", events)
+		}
+	})
+}
+
+// Who asks now and then keeps the connection. It is the one who was silent the longest who goes.
+func TestLobby_TheLongestSilentGoes(t *testing.T) {
+	eachDoor(t, func(t *testing.T, c *crowded) {
+		before := []net.Conn{c.stranger("")}
+		if status, _ := c.get("/healthz"); status != 200 {
+			t.Fatal(status)
+		}
+		for range 3 * seats {
+			var now []net.Conn
+			for range seats - 1 {
+				now = append(now, c.stranger(""))
+			}
+			for _, conn := range before {
+				letGo(t, conn)
+			}
+			if status, reused := c.get("/healthz"); status != 200 || !reused {
+				t.Fatalf("%d on the same connection: %t", status, reused)
+			}
+			before = now
+		}
+	})
+}

@@ -323,7 +323,7 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	if code, out, errOut := call(t, "migrate", "--dry-run"); code != exitFound || !strings.Contains(out, "was at 0") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Second) // if it serves, not for ever
+	short, cancel := context.WithTimeout(t.Context(), time.Minute) // if it serves, not for ever
 	defer cancel()
 	var errs syncBuffer
 	if code := run(short, []string{"serve"}, io.Discard, &errs); code != exitError || !strings.Contains(errs.String(), "fermata migrate") {

@@ -129,15 +129,31 @@ func (w *wreck) kill(ctx context.Context) (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var working sync.WaitGroup
-	working.Go(func() { _, _ = dies.ask(childOrder{Decide: keys}) }) // it does not live to tell
-	time.Sleep(300 * time.Millisecond)
-	err = dies.cmd.Process.Kill()
-	working.Wait()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = dies.ask(childOrder{Decide: keys}) // it does not live to tell
+	}()
+	err = errors.Join(w.untilHeld(ctx, over), dies.cmd.Process.Kill())
+	<-over
 	if err != nil {
 		return 0, err
 	}
 	return w.held(ctx)
+}
+
+// untilHeld waits until somebody has a run in hand, or all are over.
+func (w *wreck) untilHeld(ctx context.Context, over <-chan struct{}) error {
+	for {
+		if held, err := w.held(ctx); held > 0 || err != nil {
+			return err
+		}
+		select {
+		case <-over:
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // held is how many runs somebody has in hand, or should take.

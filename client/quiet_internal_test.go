@@ -32,12 +32,12 @@ func TestClient_ADeadConnectionOverHTTP2IsLeft(t *testing.T) {
 	if transport.HTTP2.SendPingTimeout != quiet || transport.HTTP2.PingTimeout != quiet {
 		t.Errorf("it is asked after %+v", transport.HTTP2)
 	}
-	transport.HTTP2.SendPingTimeout, transport.HTTP2.PingTimeout = 50*time.Millisecond, 50*time.Millisecond
+	transport.HTTP2.SendPingTimeout, transport.HTTP2.PingTimeout = 500*time.Millisecond, 500*time.Millisecond
 	if _, err := c.Run(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
 	between.forget()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := c.Run(ctx, "k"); err != nil {
 		t.Errorf("the server is there, and there is another way to it: %v", err)

@@ -42,7 +42,7 @@ func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
 			}}
 			e := executorOf(t, memory.NewRuns(nil), p, nil)
 			start := scriptedStart()
-			start.Wait = 10 * time.Second // and not for what is tried again and again
+			start.Wait = time.Minute // and not for what is tried again and again
 			failedWith(t, mustRun(t, e, start), "bad_question")
 			if _, err := e.Look(t.Context(), "acme", "x-1"); err != nil {
 				t.Errorf("nobody can look at it: %v", err)

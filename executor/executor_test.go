@@ -285,7 +285,7 @@ func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
 	runs := memory.NewRuns(nil)
 	dead := &world{hold: make(chan struct{})}
 	first := newExecutor(t, runs, dead, func(c *executor.Config) { c.Lease, c.Wait = time.Hour, time.Millisecond })
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	if _, err := first.Run(t.Context(), executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)}); err != nil && !errors.Is(err, executor.ErrPending) {
 		t.Fatal(err)
 	}

@@ -370,7 +370,7 @@ func TestEvents_OfARunThatIsErasedEnd(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := executorOf(t, s, spy(t), nil)
 		startSpy(t, e, "spy-1")
-		patient, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var told error
 		for event, err := range e.Follow(patient, "acme", "spy-1", store.Event{}) {

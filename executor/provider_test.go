@@ -74,7 +74,7 @@ func asking(rounds ...[]string) *scripted {
 // answerTo is an answer to one of them.
 func answerTo(id, resume string) executor.Request {
 	r := word("ann", "x-1", resume, id, `1`)
-	r.Wait = 2 * time.Second
+	r.Wait = time.Minute
 	return r
 }
 

@@ -40,7 +40,7 @@ func (w *watched) Save(ctx context.Context, key store.Key, base int64, delta sto
 func (w *watched) wait(t *testing.T) {
 	select {
 	case <-w.saved:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it was never saved")
 	}
 }

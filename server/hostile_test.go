@@ -152,8 +152,8 @@ func TestHostile_WhoHasSentEverythingMayBeSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve(quick, func(h *http.Server) { h.ReadTimeout = 50 * time.Millisecond })
-	over := time.After(150 * time.Millisecond)
+	s.serve(quick, func(h *http.Server) { h.ReadTimeout, h.IdleTimeout = 500*time.Millisecond, time.Minute })
+	over := time.After(time.Second)
 	stream := s.follow("/api/v1/runs/held%2F1/events")
 	if stream.StatusCode != 404 {
 		t.Fatalf("there is a run already: %d", stream.StatusCode)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"fermata": ma
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
-		Deadline: time.Now().Add(5 * time.Minute), // a server that should not have started would serve for ever
+		Deadline: time.Now().Add(15 * time.Minute), // a server that should not have started would serve for ever
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FERMATA_METRICS_ADDR", "off") // or servers at the same time would want the same port
 			return nil

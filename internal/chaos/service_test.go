@@ -25,7 +25,7 @@ type fermataService struct {
 }
 
 // openPatience is how long a replica waits for a database that is not there when it starts.
-const openPatience = 20 * time.Second
+const openPatience = time.Minute
 
 func openFermata(config replicaConfig) (service, error) {
 	flow, err := newFlow(&outside{url: config.Sink, life: config.Life})

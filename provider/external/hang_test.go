@@ -40,7 +40,7 @@ func TestExecutor_ReceiversThatHangHoldUpNobody(t *testing.T) {
 			break
 		}
 	}
-	if took := time.Since(begun); took > 12*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("it took %v until a receiver heard that nobody answered", took)
 	}
 }

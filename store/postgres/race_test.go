@@ -201,7 +201,7 @@ func TestI1_TheSecondOfTwoDecidersIsTold(t *testing.T) {
 func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
 	r := newRace(t)
 	open := booktest.Asking(nil, "i")
-	open.Open[0].Timeout = 2 * time.Second
+	open.Open[0].Timeout = 5 * time.Second
 	if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), open); err != nil {
 		t.Fatal(err)
 	}

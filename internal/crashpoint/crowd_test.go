@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -26,6 +27,7 @@ type op struct {
 	sent      time.Time
 	under     int      // how many are under way
 	told      []string // each answer; empty: nobody knows
+	heard     []string // what came of it, by those who waited for that
 }
 
 // crowd are the people of a simulation.
@@ -218,17 +220,24 @@ func (c *crowd) send(o *op) {
 	s.note("send", o.request.ResumeID, o.interrupt, string(o.verb))
 	o.under++
 	request := o.request
-	request.Wait = -1
+	request.Wait = []time.Duration{-1, 15 * time.Second, 5 * time.Minute}[s.rng.IntN(3)]
 	go func() {
 		outcome, err := e.Run(s.t.Context(), request)
-		text := inAWord(outcome, err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		o.under--
-		if text != "" {
-			o.told = append(o.told, text)
-		}
+		o.hears(s.t, outcome, err)
 	}()
+}
+
+// hears takes an answer.
+func (o *op) hears(t *testing.T, outcome fermata.Outcome, err error) {
+	if text := inAWord(outcome, err); text != "" {
+		o.told = append(o.told, text)
+	}
+	if err == nil && outcome != nil {
+		o.heard = append(o.heard, string(mustJSON(t, outcome)))
+	}
 }
 
 // The answers that people get, as far as they have to stay the same.

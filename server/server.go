@@ -1,7 +1,8 @@
 // Package server is Fermata over HTTP: starting runs, answering them, following them, and the queue of what people are asked.
 //
 //	s, err := server.New(server.Config{Executor: e, Auth: auth})
-//	http.ListenAndServe(addr, s)
+//	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+//	h.Serve(s.Guard(h, listener))
 //
 // JSON in and out, strictly: duplicate or case-variant keys, trailing data and invalid UTF-8 are errors. Errors are RFC 9457 problems with
 // a stable code; [Codes] is the table. The OpenAPI 3.1 document is made from this code and served at /openapi.json.

@@ -17,6 +17,12 @@ type target struct {
 	flight        *flight
 }
 
+// Await waits for what becomes of a request that [Executor.Run] took before, and begins nothing: a start that is sent again would be another run, if its state key
+// was taken and is free again. run is the one that was begun or resumed, whatever has its state key by now.
+func (e *Executor) Await(ctx context.Context, request Request, run string) (fermata.Outcome, error) {
+	return e.await(ctx, request, target{run: run, stateKey: request.StateKey})
+}
+
 // await waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
 func (e *Executor) await(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(request.Wait, e.config.Wait), 0))

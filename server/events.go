@@ -138,7 +138,7 @@ func (s *Server) chatStream(ctx context.Context, request executor.Request, last 
 	}}, nil
 }
 
-// chat waits for what was begun, and shows it meanwhile. To wait is to send the request again: it counts once.
+// chat waits for what was begun, and shows it meanwhile.
 func (t *stream) chat(ctx context.Context, request executor.Request, known fermata.Outcome) {
 	settled := make(chan ended, 1)
 	t.settled = settled
@@ -150,7 +150,7 @@ func (t *stream) chat(ctx context.Context, request executor.Request, known ferma
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		outcome, err := t.config.Executor.Run(ctx, request)
+		outcome, err := t.config.Executor.Await(ctx, request, t.run)
 		settled <- ended{outcome, err}
 	}()
 	defer func() { cancel(); <-gone }()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -331,6 +332,65 @@ func (s *sleepyStore) Get(ctx context.Context, account, stateKey string) (store.
 		s.meanwhile(run)
 	}
 	return s.Store.Get(ctx, account, stateKey)
+}
+
+// beginnings counts what was to begin a run, or to resume one.
+type beginnings struct {
+	store.Store
+	creates, decides atomic.Int64
+}
+
+func (b *beginnings) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	b.creates.Add(1)
+	return b.Store.Create(ctx, run)
+}
+
+func (b *beginnings) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+	b.decides.Add(1)
+	return b.Store.Decide(ctx, d)
+}
+
+// To wait for an outcome the server sent the request once more. If the state key was taken meanwhile, and was free again or could be superseded, that was one more run,
+// and the end of the other one.
+func TestChat_AsAStream_OneRequestBeginsOnce(t *testing.T) {
+	kept := &beginnings{Store: memory.NewRuns(nil)}
+	s := openWith(t, nil, func(c *executor.Config) { c.Store = kept })
+	s.chat("agent@acme", startDemo, "Accept", asStream)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", asStream)
+	if kept.creates.Load() != 1 || kept.decides.Load() != 1 {
+		t.Errorf("one request each began %d runs, and decided %d times", kept.creates.Load(), kept.decides.Load())
+	}
+}
+
+// And what was taken meanwhile stays as it is.
+func TestChat_AsAStream_OfARunThatIsSupersededMeanwhile(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	s := openWith(t, nil, nil, single(t, "held", func(ctx context.Context, n int) (int, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return n, ctx.Err()
+	}))
+	response, err := http.DefaultClient.Do(s.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:held","stateKey":"k","input":1,"supersede":true}`, "Accept", asStream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var seen []event
+	eventsIn(response.Body, func(e event) bool {
+		if seen = append(seen, e); len(seen) == 1 {
+			s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"k","input":{"topic":"coffee"},"supersede":true}`)
+		}
+		return true
+	})
+	if last := seen[len(seen)-1]; last.kind != "outcome" || !strings.Contains(last.data, `"error":"superseded"`) {
+		t.Errorf("it ends with %v", last)
+	}
+	if got := s.call("agent@acme", "GET", "/api/v1/runs/k", ""); got.field("status") != "waiting" {
+		t.Errorf("the other one is %s", got.body)
+	}
 }
 
 // A stream says what became of its run, whatever has its state key when it says so.

@@ -26,7 +26,7 @@ type Limits struct {
 	Working int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int
-	// Silent is how many connections are kept on which nothing is asked, of those that [Server.Guard] sees. The default is 5000.
+	// Silent is how many connections of strangers are kept on which nothing is asked, of those that [Server.Guard] sees; of callers twice as many. The default is 5000.
 	Silent int
 	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
 	// start, and neither are Runs: see docs/operations.md.

@@ -7,68 +7,98 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // lobby has the connections on which nothing is asked: of strangers who connected and say nothing, or too little for a request, and of callers between two
-// requests. So many are kept; the next takes the place of who was served or came the longest ago. Those that are served are not in it: other limits are for them.
+// requests. Both have their own benches, so that strangers push no caller out, however many come. Those that are served are not in it: other limits are for them.
 type lobby struct {
-	most   int
-	left   func() // somebody was let go to make room
-	mu     sync.Mutex
-	guests list.List // of *guest, the longest first
+	dismissed func(known bool) // somebody was let go to make room
+
+	mu               sync.Mutex
+	strangers, known bench
 }
+
+// bench has connections in the order in which they became silent. When it is full the one that is silent the longest goes; and when it is half full, if it is silent for
+// long enough, so that there is room for many who come at once and are about to ask.
+type bench struct {
+	most   int
+	guests list.List // of *guest
+}
+
+// aboutToAsk is for how long somebody may be silent and still be about to ask.
+const aboutToAsk = time.Second
 
 // guest is a connection.
 type guest struct {
 	net.Conn
-	in      *lobby
-	place   *list.Element // nil: is served, or gone
-	serving int           // how many requests: HTTP/2 has several at once
-	gone    bool
+	in *lobby
+
+	// What follows is guarded by the mutex of the lobby.
+	known bool          // something was asked on it by a caller whom we know
+	place *list.Element // on its bench; nil: is served, or gone
+	since time.Time     // when it became silent
+	gone  bool
 }
 
-// Guard makes a listener keep only so many connections on which nobody says anything, [Limits.Silent], and a quarter of the files that the process may open:
-// without it strangers who connect and wait take all the memory and files that there are. It is to be served by h, which has s as its handler, whether with TLS or without.
+// Guard makes a listener keep only so many connections on which nobody says anything: of strangers [Limits.Silent], and not more than a quarter of the files that the process
+// may open; of callers twice as many. Without it, whoever connects and waits takes all the memory and files that there are. It is for a listener of plain connections, which h
+// serves as it is returned, by Serve or by ServeTLS, with s as its handler.
 func (s *Server) Guard(h *http.Server, l net.Listener) net.Listener {
-	before := h.ConnContext
+	before, state := h.ConnContext, h.ConnState
 	h.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		if before != nil {
 			ctx = before(ctx, conn)
 		}
-		if secured, ok := conn.(*tls.Conn); ok {
-			conn = secured.NetConn()
+		return context.WithValue(ctx, guestKey{}, guestOf(conn))
+	}
+	h.ConnState = func(conn net.Conn, now http.ConnState) {
+		if state != nil {
+			state(conn, now)
 		}
-		return context.WithValue(ctx, guestKey{}, conn)
+		if g := guestOf(conn); g != nil && now == http.StateIdle { // every answer is written
+			g.in.sit(g)
+		}
 	}
 	return guarded{l, &s.lobby}
 }
 
-// mostSilent is how many connections may be silent: some files are for what is asked on the others, and for the store.
-func mostSilent(limit int) int {
-	if files, known := mostFiles(); known {
-		return max(1, int(min(uint64(limit), files/4)))
+// guestOf is nil for a connection that did not come through the lobby.
+func guestOf(conn net.Conn) *guest {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
 	}
-	return limit
-}
-
-// dismissed counts who was let go to make room, and tells of it.
-func (s *Server) dismissed() {
-	s.metrics.limits.WithLabelValues("silent").Inc()
-	if left, ok := s.silent.Next(); ok {
-		s.config.Log.Warn("a connection on which nothing was asked is closed, to make room for others: there are too many", "limit", s.lobby.most, "leftOut", left)
-	}
+	g, _ := conn.(*guest)
+	return g
 }
 
 type guestKey struct{}
 
-// greet takes whoever asks something out of the lobby, until the answer is written.
-func greet(ctx context.Context) (done func()) {
-	g, ok := ctx.Value(guestKey{}).(*guest)
-	if !ok {
-		return func() {}
+// guestIn is the connection on which something is asked; nil if it did not come through the lobby.
+func guestIn(ctx context.Context) *guest {
+	g, _ := ctx.Value(guestKey{}).(*guest)
+	return g
+}
+
+// open makes room: some files are for what is asked on the other connections, and for the store.
+func (l *lobby) open(silent int, dismissed func(known bool)) {
+	silent = max(1, silent)
+	if files, known := mostFiles(); known {
+		silent = int(min(uint64(silent), max(1, files/4)))
 	}
-	g.begin()
-	return g.end
+	l.strangers.most, l.known.most, l.dismissed = silent, 2*silent, dismissed
+}
+
+// dismissed counts who was let go to make room, and tells of it.
+func (s *Server) dismissed(known bool) {
+	who := "strangers"
+	if known {
+		who = "callers"
+	}
+	s.metrics.dismiss.WithLabelValues(who).Inc()
+	if left, ok := s.silent.Next(); ok {
+		s.config.Log.Warn("a connection on which nothing is asked was closed, to make room for others: there are too many", "of", who, "leftOut", left)
+	}
 }
 
 // guarded is a listener whose connections begin in the lobby.
@@ -83,67 +113,73 @@ func (g guarded) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.lobby.enter(conn), nil
+	guest := &guest{Conn: conn, in: g.lobby}
+	g.lobby.sit(guest)
+	return guest, nil
 }
 
-func (l *lobby) enter(conn net.Conn) *guest {
-	g := &guest{Conn: conn, in: l}
+// sit gives a silent connection its place, and lets another one go if there is none.
+func (l *lobby) sit(g *guest) {
 	l.mu.Lock()
-	g.place = l.guests.PushBack(g)
-	over := l.over()
+	if g.place != nil || g.gone {
+		l.mu.Unlock()
+		return
+	}
+	b := l.benchOf(g)
+	g.since = time.Now()
+	g.place = b.guests.PushBack(g)
+	over := b.over(g.since)
 	l.mu.Unlock()
-	l.dismiss(over)
-	return g
+	if over != nil { // closing may take a moment, and nobody else is to wait for it
+		_ = over.Conn.Close()
+		l.dismissed(over.known)
+	}
 }
 
-// over takes out who is one too many; nil if nobody is.
-func (l *lobby) over() *guest {
-	if l.guests.Len() <= l.most {
+func (l *lobby) benchOf(g *guest) *bench {
+	if g.known {
+		return &l.known
+	}
+	return &l.strangers
+}
+
+// over takes away who is one too many; nil if nobody is.
+func (b *bench) over(now time.Time) *guest {
+	g := b.guests.Front().Value.(*guest)
+	if n := b.guests.Len(); n <= b.most/2 || n <= b.most && now.Sub(g.since) < aboutToAsk {
 		return nil
 	}
-	g := l.guests.Remove(l.guests.Front()).(*guest)
+	b.guests.Remove(g.place)
 	g.place, g.gone = nil, true
 	return g
 }
 
-// dismiss lets somebody go who is out of the list already. Closing may take a moment, so nobody else is held up by it.
-func (l *lobby) dismiss(g *guest) {
-	if g != nil {
-		_ = g.Conn.Close()
-		l.left()
-	}
-}
-
-// size is how many there are.
-func (l *lobby) size() int {
+// size is how many there are, of strangers or of callers.
+func (l *lobby) size(known bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.guests.Len()
+	return l.benchOf(&guest{known: known}).guests.Len()
 }
 
-func (g *guest) begin() {
-	g.in.mu.Lock()
-	defer g.in.mu.Unlock()
-	g.serving++
-	g.leave()
-}
-
-func (g *guest) end() {
-	g.in.mu.Lock()
-	var over *guest
-	if g.serving--; g.serving == 0 && !g.gone {
-		g.place = g.in.guests.PushBack(g)
-		over = g.in.over()
-	}
-	g.in.mu.Unlock()
-	g.in.dismiss(over)
-}
-
+// leave is called with the mutex held.
 func (g *guest) leave() {
 	if g.place != nil {
-		g.in.guests.Remove(g.place)
+		g.in.benchOf(g).guests.Remove(g.place)
 		g.place = nil
 	}
+}
+
+// asks takes a guest off its bench, until everything is answered. known says that it is a caller whom we know. It is false for one who was let go a moment ago: nobody
+// would hear the answer, so that nothing is to be done.
+func (g *guest) asks(known bool) bool {
+	if g == nil {
+		return true
+	}
+	g.in.mu.Lock()
+	defer g.in.mu.Unlock()
+	g.leave()
+	g.known = g.known || known
+	return !g.gone
 }
 
 // Close closes the connection.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fermata-go/fermata/server"
@@ -42,6 +43,9 @@ func eachDoor(t *testing.T, test func(*testing.T, *crowded)) {
 			})
 			c.site = openWith(t, func(c *server.Config) { c.Limits.Silent = seats }, nil, slow)
 			h := httptest.NewUnstartedServer(c.handler)
+			var contexts, states atomic.Int64 // of whoever has set them before
+			h.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { contexts.Add(1); return ctx }
+			h.Config.ConnState = func(net.Conn, http.ConnState) { states.Add(1) }
 			h.Listener = c.server.Guard(h.Config, h.Listener)
 			h.Config.ErrorLog = log.New(io.Discard, "", 0) // every stranger is an error
 			c.wrap = func(conn net.Conn) net.Conn { return conn }
@@ -57,6 +61,9 @@ func eachDoor(t *testing.T, test func(*testing.T, *crowded)) {
 			t.Cleanup(h.Close)
 			c.url, c.address, c.client = h.URL, h.Listener.Addr().String(), h.Client()
 			test(t, c)
+			if contexts.Load() == 0 || states.Load() == 0 {
+				t.Error("what was set before is not called")
+			}
 		})
 	}
 }
@@ -105,6 +112,13 @@ func (c *crowded) get(path string) (status int, reused bool) {
 	return answerOf(c.T, got, err).status, reused
 }
 
+// empty reports whether nobody is in the lobby.
+func (c *crowded) empty() bool {
+	return c.metric("fermata_http_silent_callers")+c.metric("fermata_http_silent_strangers") == 0
+}
+
+const startSlow = `{"graphId":"inproc:slow","stateKey":"s","input":1}`
+
 // Connections are memory and files, and whoever connects need not say who they are. So only so many are kept of those who say nothing, or begin a
 // request and do not go on; and others are served all the time.
 func TestLobby_WhoSaysNothingMakesRoom(t *testing.T) {
@@ -127,33 +141,45 @@ func TestLobby_WhoSaysNothingMakesRoom(t *testing.T) {
 				conn.Close()
 			}
 		}
-		if !strings.Contains(c.log.String(), "there are too many") || strings.Contains(c.metrics(), `fermata_http_limit_refusals_total{limit="silent"} 0`) {
+		if !strings.Contains(c.log.String(), "there are too many") || strings.Contains(c.metrics(), `fermata_http_dismissed_total{who="strangers"} 0`) {
 			t.Error("nobody is told")
 		}
 		c.client.CloseIdleConnections()
-		c.until("nobody is remembered", func() bool { return strings.Contains(c.metrics(), "fermata_http_silent 0\n") })
+		c.until("nobody is remembered", c.empty)
 	})
 }
 
-// Who was served and stays is silent, too.
+// Who was served and stays is silent, too, whoever it is.
 func TestLobby_BetweenTwoRequests(t *testing.T) {
 	eachDoor(t, func(t *testing.T, c *crowded) {
-		var all []*bufio.Reader
-		for range 3 * seats {
-			conn := c.stranger("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-			read := bufio.NewReader(conn)
-			response, err := http.ReadResponse(read, nil)
-			if got := answerOf(t, response, err); got.status != 200 {
-				t.Fatalf("%+v", got)
+		for says, who := range map[string]struct {
+			name string
+			most int
+		}{
+			"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n":                                           {"strangers", seats},
+			"GET /api/v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer auditor@acme\r\n\r\n": {"callers", 2 * seats},
+		} {
+			for range 2 * who.most {
+				response, err := http.ReadResponse(bufio.NewReader(c.stranger(says)), nil)
+				if got := answerOf(t, response, err); got.status != 200 {
+					t.Fatalf("%+v", got)
+				}
 			}
-			all = append(all, read)
-		}
-		for _, read := range all[:2*seats] {
-			if text, _ := io.ReadAll(read); len(text) > 0 {
-				t.Errorf("%q", text)
-			}
+			c.until(fmt.Sprint("there are not too many ", who.name), func() bool {
+				return c.metric(`fermata_http_dismissed_total{who="`+who.name+`"}`) >= who.most && c.metric("fermata_http_silent_"+who.name) <= who.most
+			})
 		}
 	})
+}
+
+// metric is the value of one.
+func (c *crowded) metric(name string) (value int) {
+	c.Helper()
+	_, rest, found := strings.Cut(c.metrics(), "\n"+name+" ")
+	if _, err := fmt.Sscan(rest, &value); err != nil || !found {
+		c.Fatalf("%s: %v", name, err)
+	}
+	return value
 }
 
 // What is asked is answered, and a stream goes on, however many strangers come meanwhile.
@@ -161,7 +187,7 @@ func TestLobby_WhoIsServedStays(t *testing.T) {
 	eachDoor(t, func(t *testing.T, c *crowded) {
 		answered := make(chan answer)
 		go func() {
-			got, err := c.client.Do(c.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:slow","stateKey":"s","input":1}`))
+			got, err := c.client.Do(c.request("agent@acme", "POST", "/api/v1/ai/chat", startSlow))
 			answered <- answerOf(c.T, got, err)
 		}()
 		c.until("it runs", func() bool { status, _ := c.get("/api/v1/runs/s"); return status == 200 })
@@ -170,6 +196,7 @@ func TestLobby_WhoIsServedStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stream.Body.Close()
+		c.get("/healthz") // over HTTP/2 that is the same connection, and it is not silent after this
 		c.crowd("")
 		close(c.release)
 		if got := <-answered; got.status != 200 || got.field("status") != "completed" {
@@ -181,25 +208,37 @@ func TestLobby_WhoIsServedStays(t *testing.T) {
 	})
 }
 
-// Who asks now and then keeps the connection. It is the one who was silent the longest who goes.
-func TestLobby_TheLongestSilentGoes(t *testing.T) {
+// Strangers push out none whom we know, however many there are.
+func TestLobby_CallersKeepTheirConnections(t *testing.T) {
 	eachDoor(t, func(t *testing.T, c *crowded) {
-		before := []net.Conn{c.stranger("")}
-		if status, _ := c.get("/healthz"); status != 200 {
+		if status, _ := c.get("/api/v1/runs"); status != 200 {
 			t.Fatal(status)
 		}
-		for range 3 * seats {
-			var now []net.Conn
-			for range seats - 1 {
-				now = append(now, c.stranger(""))
-			}
-			for _, conn := range before {
-				letGo(t, conn)
-			}
-			if status, reused := c.get("/healthz"); status != 200 || !reused {
+		for range 3 {
+			c.crowd("")
+			if status, reused := c.get("/api/v1/runs"); status != 200 || !reused {
 				t.Fatalf("%d on the same connection: %t", status, reused)
 			}
-			before = now
 		}
+	})
+}
+
+// Who goes away in the middle leaves nothing behind.
+func TestLobby_WhoGoesAwayIsForgotten(t *testing.T) {
+	eachDoor(t, func(t *testing.T, c *crowded) {
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if got, err := c.client.Do(c.request("agent@acme", "POST", "/api/v1/ai/chat", startSlow).WithContext(ctx)); err == nil {
+				got.Body.Close()
+			}
+		}()
+		c.until("it runs", func() bool { status, _ := c.get("/api/v1/runs/s"); return status == 200 })
+		leave()
+		<-gone
+		close(c.release)
+		c.client.CloseIdleConnections()
+		c.until("nobody is remembered", c.empty)
 	})
 }

@@ -22,12 +22,13 @@ type metrics struct {
 	problems *prometheus.CounterVec
 	limits   *prometheus.CounterVec
 	errors   *prometheus.CounterVec
+	dismiss  *prometheus.CounterVec
 	streams  prometheus.Gauge
 }
 
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
 var (
-	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading", "silent"}
+	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading"}
 	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 
@@ -40,15 +41,16 @@ func newMetrics(working *gate, silent *lobby) *metrics {
 		}, []string{"method", "route", "status"}),
 		refusals: counter("fermata_http_refusals_total", "Requests that were not let in: unknown callers, missing roles, limits. By code.", "code"),
 		problems: counter("fermata_http_problems_total", "Problems that operations answered with, by code.", "code"),
-		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, and connections that it closed, by the name of the limit.", "limit", limitNames...),
+		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, by the name of the limit.", "limit", limitNames...),
 		errors:   counter("fermata_errors_total", "Mistakes of ours, and of what we depend on, by where they were noticed.", "where", errorNames...),
+		dismiss:  counter("fermata_http_dismissed_total", "Connections on which nothing was asked that were closed to make room for others, by whose they were.", "who", "callers", "strangers"),
 		streams:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
 	}
 	for _, c := range Codes {
 		m.refusals.WithLabelValues(c.Code)
 		m.problems.WithLabelValues(c.Code)
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.streams)
+	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.dismiss, m.streams)
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_working", Help: "Requests that are worked on."}, func() float64 {
 			taken, _ := working.load()
@@ -61,8 +63,11 @@ func newMetrics(working *gate, silent *lobby) *metrics {
 			_, queued := working.load()
 			return float64(queued)
 		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent", Help: "Connections on which nothing is asked at the moment."}, func() float64 {
-			return float64(silent.size())
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent_callers", Help: "Connections of callers between two requests."}, func() float64 {
+			return float64(silent.size(true))
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent_strangers", Help: "Connections on which nothing is asked, and was by nobody whom we know."}, func() float64 {
+			return float64(silent.size(false))
 		}))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -87,7 +87,7 @@ func New(config Config) (*Server, error) {
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
 	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok)}
-	s.lobby.most, s.lobby.left = mostSilent(config.Limits.Silent), s.dismissed
+	s.lobby.open(config.Limits.Silent, s.dismissed)
 	s.metrics = newMetrics(&s.limits.working, &s.lobby)
 	if err := s.openSignIn(); err != nil {
 		return nil, err
@@ -121,8 +121,9 @@ func New(config Config) (*Server, error) {
 
 // ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer greet(r.Context())()
-	s.handler.ServeHTTP(w, r)
+	if guestIn(r.Context()).asks(false) {
+		s.handler.ServeHTTP(w, r)
+	}
 }
 
 // OpenAPI is the document that describes the API.

@@ -153,7 +153,7 @@ type Limits struct {
 	InFlight int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
 	Working  int     `key:"working" min:"0" max:"1000000" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
 	Streams  int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
-	Silent   int     `key:"silent" min:"1" help:"How many connections are kept on which nothing is asked: of callers between two requests, and of strangers. The next takes the place of the longest silent one. At most a quarter of the files that the process may open."`
+	Silent   int     `key:"silent" min:"1" help:"How many connections of strangers are kept on which nothing is asked, at most a quarter of the files that the process may open; of callers between two requests twice as many. The next takes the place of the longest silent one."`
 	Open     int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
 	Runs     int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,25 +190,29 @@ type storeExport struct {
 // Run exports an account. What it writes is JSON anyway. A file is there when everything is in it that can be read.
 func (c *storeExport) Run(ctx context.Context, p *program) error {
 	return c.withExecutor(ctx, p, func(o *opened) error {
+		var runs int
 		var unread error
-		export := func(w io.Writer) error {
-			n, err := o.Export(ctx, c.Account, w)
-			if errors.Is(err, executor.ErrUnreadable) {
+		export := func(w io.Writer) (err error) {
+			if runs, err = o.Export(ctx, c.Account, w); errors.Is(err, executor.ErrUnreadable) {
 				unread, err = err, nil
-			}
-			if !p.json && err == nil {
-				fmt.Fprintln(p.err, n, "runs")
 			}
 			return err
 		}
+		var err error
 		if c.Output == "" {
-			return cmp.Or(export(p.out), unread)
+			err = export(p.out)
+		} else {
+			err = wholefile.Make(c.Output, 0o600, func(file *os.File) error { return export(file) }) // it is in the clear
 		}
-		err := wholefile.Make(c.Output, 0o600, func(file *os.File) error { return export(file) }) // it is in the clear
-		if errors.Is(err, fs.ErrExist) {
+		switch {
+		case errors.Is(err, fs.ErrExist):
 			return usage("-o: the file %s is there already", c.Output)
+		case err != nil:
+			return err
+		case !p.json:
+			fmt.Fprintln(p.err, runs, "runs")
 		}
-		return cmp.Or(err, unread)
+		return unread
 	})
 }
 

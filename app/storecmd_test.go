@@ -230,6 +230,9 @@ func TestStore_AnExportIsWholeOrNotThere(t *testing.T) {
 	if code, errOut, file := export("unreadable"); code == exitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(file, `"Unreadable"`) {
 		t.Errorf("%d %s %s", code, errOut, file)
 	}
+	if code, out, errOut := call(t, "store", "export", "acme", "--store", url); code == exitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(out, `"Unreadable"`) {
+		t.Errorf("%d %s %s", code, errOut, out)
+	}
 	harm(t, url, `DROP TABLE events`)
 	if code, errOut, _ := export("part"); code == exitOK || strings.Contains(errOut, "runs\n") {
 		t.Errorf("%d %s", code, errOut)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Make writes a file where there is none. What is there already stays as it is, and the error is [fs.ErrExist].
@@ -30,7 +31,14 @@ func put(path string, mode fs.FileMode, write func(*os.File) error, move func(fr
 		return err
 	}
 	defer os.Remove(file.Name())
-	if err := errors.Join(write(file), file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+	err = file.Chmod(mode) // before write, which may give it to somebody else
+	if err == nil {
+		err = write(file)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	if err := move(file.Name(), path); err != nil {
@@ -51,22 +59,31 @@ func free(path string) error {
 	return err
 }
 
-// moveBy gives a file a second name, which no other file has. Where a file has one name only, as on a stick, somebody looks whether it is free, and moves the file.
+// moveBy gives a file a second name, which no other file has. Where a file has one name only, as on a stick, the name is taken with an empty file first, in whose place it is moved.
 func moveBy(link func(from, to string) error, from, to string) error {
 	err := link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := free(to); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	place, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	if err := errors.Join(place.Close(), os.Rename(from, to)); err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return nil
+}
+
+// syncDir has it written down that the file is there. Not every folder can be opened by those who may write to it, and not every system does this for folders: there,
+// the system sees to it in time.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }

@@ -121,3 +121,21 @@ func TestReplace_OldOrNew(t *testing.T) {
 	}
 	is(t, dir, "a 644 here")
 }
+
+// Not everybody who may put a file into a folder may look into it.
+func TestMake_InAFolderThatCannotBeOpened(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("root may open everything; the file is made in any case")
+	}
+	dir := filepath.Join(t.TempDir(), "drop")
+	if err := os.Mkdir(dir, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "a")
+	if err := wholefile.Make(path, 0o600, text("one")); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "one" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

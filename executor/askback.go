@@ -52,7 +52,7 @@ func (e *Executor) askBack(c *filing, change desk.Change) error {
 			continue
 		}
 		back := backFacts{Request: change.Request.ID, Number: len(change.Request.Questions), Calls: p.Capabilities().Calls}
-		id := fmt.Sprintf("%s/%d", back.Request, back.Number)
+		id := fmt.Sprintf("%s/%d", change.Request.Incident(), back.Number) // a request that is made anew counts from one again
 		if err := c.fileFacts(store.PaperChange{Kind: backPaper, ID: id, Run: c.run.ID, Next: c.now}, back); err != nil {
 			return err
 		}

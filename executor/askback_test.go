@@ -268,3 +268,21 @@ func TestI7_WhatARunSaysBackIsNotInTheLog(t *testing.T) {
 		})
 	}
 }
+
+// explains answers whatever is asked back.
+type explains struct{ provider.Provider }
+
+func (explains) Explain(context.Context, provider.Run, provider.Back) (string, error) {
+	return "because", nil
+}
+
+// A question that was withdrawn, and is asked again under its id, is a request that begins anew: people can ask back about it, too.
+func TestAskBack_OnAQuestionThatIsAskedAgain(t *testing.T) {
+	p := explains{asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)}
+	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	waits(t, mustRun(t, e, scriptedStart()))
+	acts(t, e, "a", desk.AskBack{From: by("ann"), Question: "why?"})
+	waits(t, mustRun(t, e, answerTo("b", "r1")))
+	waits(t, mustRun(t, e, answerTo("c", "r2")))
+	acts(t, e, "a", desk.AskBack{From: by("ann"), Question: "why now?"})
+}

@@ -24,8 +24,16 @@ const rememberedDossiers = 4096
 
 // dossiers is a cache.
 type dossiers struct {
-	mu   sync.Mutex
-	runs map[store.Key]dossier
+	mu    sync.Mutex
+	runs  map[store.Key]dossier
+	drops int
+}
+
+// dropped is how often a run was dropped. Who reads a dossier looks at it before that.
+func (all *dossiers) dropped() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.drops
 }
 
 func (all *dossiers) get(run store.Key) (dossier, bool) {
@@ -35,10 +43,13 @@ func (all *dossiers) get(run store.Key) (dossier, bool) {
 	return d, ok
 }
 
-// put adds a dossier, and drops any other if there are too many.
-func (all *dossiers) put(run store.Key, d dossier) {
+// put adds a dossier, and drops any other if there are too many. It adds nothing if a run was dropped since it was read: it may be that one.
+func (all *dossiers) put(run store.Key, d dossier, dropped int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if dropped != all.drops {
+		return
+	}
 	if all.runs == nil {
 		all.runs = make(map[store.Key]dossier)
 	}
@@ -56,6 +67,7 @@ func (all *dossiers) drop(run store.Key) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.runs, run)
+	all.drops++
 }
 
 // dossierOf returns the dossier of a run, from the cache or the store.
@@ -64,9 +76,10 @@ func (e *Executor) dossierOf(ctx context.Context, account, run string) (dossier,
 	if d, ok := e.dossiers.get(key); ok {
 		return d, nil
 	}
+	dropped := e.dossiers.dropped()
 	d, err := e.readDossier(ctx, account, run)
 	if err == nil {
-		e.dossiers.put(key, d)
+		e.dossiers.put(key, d, dropped)
 	}
 	return d, err
 }

@@ -13,7 +13,7 @@ func TestDossiers_AreAtHandForSome(t *testing.T) {
 	last := store.Key{}
 	for n := range 3 * rememberedDossiers {
 		last = store.Key{Account: "acme", Run: fmt.Sprint("run-", n)}
-		all.put(last, dossier{Requester: last.Run})
+		all.put(last, dossier{Requester: last.Run}, 0)
 	}
 	if len(all.runs) != rememberedDossiers {
 		t.Errorf("%d are at hand, not %d", len(all.runs), rememberedDossiers)
@@ -27,5 +27,12 @@ func TestDossiers_AreAtHandForSome(t *testing.T) {
 	all.drop(last)
 	if _, ok := all.get(last); ok {
 		t.Error("what was forgotten is at hand")
+	}
+	all.put(last, dossier{}, 0) // by somebody who read it before
+	if _, ok := all.get(last); ok {
+		t.Error("what was forgotten is at hand again")
+	}
+	if all.put(last, dossier{}, all.dropped()); len(all.runs) != rememberedDossiers {
+		t.Error("what was read after that is not at hand")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,18 +133,22 @@ func (e *Executor) send(n *claimedNotice) error {
 	switch {
 	case over && invites(notice):
 		if n.tries > 1 { // a process that died may have sent it
-			return e.told(&n.paper, notice, delivery{n.tries, moot})
+			return e.told(&n.paper, notice, delivery{n.tries, moot}, unseen)
 		}
 		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
 	case unknown == nil && !over && request.Void(notice):
 		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
+	}
+	seen := int64(unseen)
+	if request != nil {
+		seen = request.revision
 	}
 	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
 	defer cancel()
 	err := e.tell(ctx, n.paper.Account, notice)
 	e.stats.delivered(err)
 	if err == nil {
-		return e.told(&n.paper, notice, delivery{n.tries, told})
+		return e.told(&n.paper, notice, delivery{n.tries, told}, seen)
 	}
 	if over && n.tries >= tellTries { // or what a channel never takes would be tried for ever
 		return errors.Join(errUntold, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, time.Time{}))
@@ -191,11 +196,15 @@ func tried(paper store.Paper) int {
 	return facts.Tries
 }
 
-// told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there.
-func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery) error {
+// unseen is in the place of the revision of a request if nobody knows what was shown of it.
+const unseen = -1
+
+// told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there. seen is the revision that the
+// request had before.
+func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery, seen int64) error {
 	resolve := allClear(notice, "")
 	for try, late := 0, false; ; try++ {
-		beside, err := e.reached(paper.Account, notice, resolve)
+		beside, err := e.reached(paper.Account, notice, resolve, seen)
 		if err != nil {
 			return err
 		}
@@ -230,9 +239,10 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery)
 	}
 }
 
-// reached adds to a request whom a notice has reached. If the request is over, it posts resolve instead.
-func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.Notice) (store.Beside, error) {
-	if !invites(notice) {
+// reached adds to a request whom a notice has reached. If the request is over, it posts resolve instead. What was drawn of a request that has changed since it was seen is
+// drawn once more: whoever drew the change may have been faster.
+func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.Notice, seen int64) (store.Beside, error) {
+	if !invites(notice) && !e.outdated(account, notice, seen) {
 		return store.Beside{}, nil
 	}
 	asked, err := e.store.Question(e.life, account, notice.Request)
@@ -255,6 +265,12 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 	if err != nil {
 		return store.Beside{}, err
 	}
+	if draws(notice) && known.revision != seen {
+		err = e.post(c, []desk.Notice{drawnAgain(notice, known.Request)}, known.revision)
+	}
+	if err != nil || notice.Kind == desk.Rerender {
+		return c.Beside, err
+	}
 	if isOver(known.Request, notice) {
 		err := e.post(c, resolve, known.revision)
 		return c.Beside, err
@@ -274,6 +290,28 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 		err = e.fileAll(c, changes, known.revision)
 	}
 	return c.Beside, err
+}
+
+// draws reports whether a notice leaves a copy of its request behind.
+func draws(n desk.Notice) bool {
+	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Rerender
+}
+
+// outdated reports whether a request was drawn as it is not any more. If nobody can read it nobody can draw it, either.
+func (e *Executor) outdated(account string, notice desk.Notice, seen int64) bool {
+	if !draws(notice) {
+		return false
+	}
+	now, err := e.requestOf(e.life, account, notice.Request)
+	return err == nil && now != nil && now.revision != seen
+}
+
+// drawnAgain has a request drawn once more.
+func drawnAgain(drawn desk.Notice, now desk.Request) desk.Notice {
+	again := drawn
+	key, _, _ := strings.Cut(drawn.Key, "/again")
+	again.Key, again.Kind, again.Rev, again.Targets, again.Severity, again.Step = key+"/again", desk.Rerender, now.Rev, nil, "", 0
+	return again
 }
 
 // allClear is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil

@@ -107,9 +107,10 @@ func (e *Executor) start(ctx context.Context, request Request) (fermata.Outcome,
 		begin.StateKey = ident.Random("key")
 	}
 	for try := 0; ; try++ {
+		dropped := e.dossiers.dropped()
 		lease, known, err := e.create(ctx, request, &begin)
 		if err == nil {
-			e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known)
+			e.dossiers.put(store.Key{Account: begin.Account, Run: begin.ID}, *known, dropped)
 			flight := e.launch(ctx, &store.Work{Lease: lease, Run: begun(begin, lease)}, atHand{dossier: known})
 			return e.await(ctx, request, target{run: begin.ID, stateKey: begin.StateKey, flight: flight})
 		}

@@ -27,7 +27,7 @@ func newPublicKeys(now func() time.Time, fetch func() oidc.KeySet) *publicKeys {
 
 // VerifySignature goes by keys that are not older than issuerFresh. Those that are older count while somebody asks for others, and for as long as the provider does not answer.
 func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
-	known, fresh := k.sets()
+	known, fresh, at := k.sets()
 	if fresh == nil {
 		return known.VerifySignature(ctx, jwt)
 	}
@@ -35,26 +35,32 @@ func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, e
 	if isFetchError(err) {
 		return known.VerifySignature(ctx, jwt)
 	}
-	k.take(fresh)
+	if newest := k.take(fresh, at); newest != fresh { // somebody else was faster, and has asked later
+		return newest.VerifySignature(ctx, jwt)
+	}
 	return payload, err
 }
 
-// sets are the keys that are known, and those to ask for; nil if it is not time yet, or somebody else does.
-func (k *publicKeys) sets() (known, fresh oidc.KeySet) {
+// sets are the keys that are known, and those to ask for at this time; nil if it is not time yet, or somebody else does.
+func (k *publicKeys) sets() (known, fresh oidc.KeySet, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
 	if now.Sub(k.asked) < issuerFresh || now.Sub(k.tried) < issuerLeast {
-		return k.known, nil
+		return k.known, nil, now
 	}
 	k.tried = now
-	return k.known, k.fetch()
+	return k.known, k.fetch(), now
 }
 
-func (k *publicKeys) take(fresh oidc.KeySet) {
+// take takes keys that were asked for at a time, unless newer ones are known: a key that was withdrawn meanwhile would count again. It returns the newest.
+func (k *publicKeys) take(fresh oidc.KeySet, at time.Time) oidc.KeySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known, k.asked = fresh, k.tried
+	if !at.Before(k.asked) {
+		k.known, k.asked = fresh, at
+	}
+	return k.known
 }
 
 // isFetchError reports whether keys could not be had. The library has no type for it.

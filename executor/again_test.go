@@ -74,6 +74,21 @@ func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
 	}
 }
 
+// Who repeats a word that was counted hears what became of the run, and not that it still waits.
+func TestAgain_AWordThatWasCountedOnARunThatIsOver(t *testing.T) {
+	e := office(t, memory.NewRuns(nil), new(dropper), nil)
+	vote := word("bob", "drop-1", "r1", startAs(t, e, "req").Interrupts[0].ID, yes)
+	waits(t, mustRun(t, e, vote))
+	if err := e.Cancel(t.Context(), "acme", "drop-1", desk.From{}); err != nil {
+		t.Fatal(err)
+	}
+	failedWith(t, mustRun(t, e, vote), "cancelled")
+	other := dropAs("req", "drop-1")
+	other.Input = json.RawMessage(`{"table":"others"}`)
+	waits(t, mustRun(t, e, other)) // another run has its state key
+	failedWith(t, mustRun(t, e, vote), "cancelled")
+}
+
 // Whose yes does not count any more is not among those who had approved, as the log has it; who is back is.
 func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
 	s, members := memory.NewRuns(nil), desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -107,5 +108,40 @@ func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
 		if got := fmt.Sprint(said[len(said)-1].Quorum.Have); got != step.want {
 			t.Errorf("after the word of %s the log has %s, not %s", step.who, got, step.want)
 		}
+	}
+}
+
+// An operator lets a run go on that was ended a moment ago. Another one has its state key, and is parked, too: of that the operator knows nothing.
+func TestRetry_OfARunThatHasItsStateKeyNoMore(t *testing.T) {
+	s := memory.NewRuns(nil)
+	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrGiveUp }}
+	slept := bar(s, "Retry")
+	e, other := executorOf(t, slept, p, nil), executorOf(t, s, p, nil)
+	parks := func(request executor.Request) {
+		request.Wait = -1
+		if _, err := other.Run(t.Context(), request); !errors.Is(err, executor.ErrPending) {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool {
+			run, err := s.Get(t.Context(), "acme", "x-1")
+			return err == nil && run.Status == store.Parked
+		})
+	}
+	first := scriptedStart()
+	parks(first)
+	retried := make(chan error)
+	go func() { retried <- e.Retry(t.Context(), "acme", "x-1", by("ops")) }()
+	<-slept.reached
+	if err := other.Cancel(t.Context(), "acme", "x-1", by("ann")); err != nil {
+		t.Fatal(err)
+	}
+	first.StartID = "another"
+	parks(first)
+	close(slept.open)
+	if err := <-retried; !errors.Is(err, executor.ErrNotParked) {
+		t.Errorf("%v", err)
+	}
+	if now, err := s.Get(t.Context(), "acme", "x-1"); err != nil || now.Status != store.Parked || len(recorded[audit.RunRetried](t, s)) > 0 {
+		t.Errorf("the other one is %s, %v", now.Status, err)
 	}
 }

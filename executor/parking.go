@@ -81,7 +81,7 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.
 	if err := c.line(onBehalfOf(by), c.place(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
-	if _, err = e.store.Retry(ctx, account, stateKey, c.Beside); errors.Is(err, store.ErrNotFound) {
+	if _, err = e.store.Retry(ctx, account, run.ID, c.Beside); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q was, and somebody was faster", ErrNotParked, stateKey)
 	}
 	e.nudge()

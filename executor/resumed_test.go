@@ -75,6 +75,11 @@ func (b *barred) Cancel(ctx context.Context, account, run string, as store.Statu
 	return b.Store.Cancel(ctx, account, run, as, waits, beside)
 }
 
+func (b *barred) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+	b.stop("Retry")
+	return b.Store.Retry(ctx, account, run, beside)
+}
+
 func (b *barred) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	b.stop("Create")
 	return b.Store.Create(ctx, run)

@@ -52,8 +52,8 @@ type Runs interface {
 	// over; or it becomes parked, until Retry. Nothing else changes. It returns ErrFenced.
 	Release(ctx context.Context, lease Lease, release Release) error
 
-	// Retry makes a parked run ready, and sets its attempts to 0. It returns ErrNotFound if no run of that state key is parked; then nothing is written.
-	Retry(ctx context.Context, account, stateKey string, beside Beside) (Run, error)
+	// Retry makes a parked run ready, and sets its attempts to 0. It returns ErrNotFound if the run is not parked; then nothing is written.
+	Retry(ctx context.Context, account, run string, beside Beside) (Run, error)
 
 	// Decide records a decision, all of its answers or none, and returns a receipt.
 	//

@@ -107,8 +107,8 @@ func (p *port) Release(ctx context.Context, lease store.Lease, release store.Rel
 	return only(ctx, p, "Release", func(ctx context.Context) error { return p.inner.Release(ctx, lease, release) })
 }
 
-func (p *port) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
-	return through(ctx, p, "Retry", func(ctx context.Context) (store.Run, error) { return p.inner.Retry(ctx, account, stateKey, beside) })
+func (p *port) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+	return through(ctx, p, "Retry", func(ctx context.Context) (store.Run, error) { return p.inner.Retry(ctx, account, run, beside) })
 }
 
 func (p *port) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {

@@ -242,8 +242,8 @@ func (b *book) release(now time.Time, lease store.Lease, r store.Release) error 
 	return nil
 }
 
-func (b *book) retry(now time.Time, account, stateKey string, beside store.Beside) (store.Run, error) {
-	run := b.newest(account, stateKey)
+func (b *book) retry(now time.Time, account, id string, beside store.Beside) (store.Run, error) {
+	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || run.Status != store.Parked {
 		return store.Run{}, store.ErrNotFound
 	}

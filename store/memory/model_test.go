@@ -215,7 +215,7 @@ func (s *scene) actions() []action {
 		add(false, "somebody looks what happened", func(s *scene) { s.reconcile() })
 	case r.Status == store.Parked: // before, it could be retried, and parked because it is in doubt, for ever
 		add(false, "somebody wants it to be tried again", func(s *scene) {
-			if _, err := s.book.retry(at, "a", "k", store.Beside{}); err != nil {
+			if _, err := s.book.retry(at, "a", r.ID, store.Beside{}); err != nil {
 				panic(err)
 			}
 		})

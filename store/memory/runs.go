@@ -119,11 +119,11 @@ func (r *Runs) Release(ctx context.Context, lease store.Lease, release store.Rel
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (r *Runs) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
+func (r *Runs) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.retry(now, account, stateKey, beside) })
+	return do(ctx, r, func(b *book, now time.Time) (store.Run, error) { return b.retry(now, account, run, beside) })
 }
 
 // Decide records a decision; see [store.Runs].

@@ -155,8 +155,8 @@ func page(limit, otherwise int) int {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, stateKey, nil, beside, retrySQL, account)
+func (s *Store) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, run, nil, beside, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].

@@ -54,7 +54,7 @@ var repeatables = []repeatable{
 	{"Claim what was released", claiming, "fence 3 with 1 decided", "nothing"},
 	{"Release to park", releasing(3, store.Release{Park: true}), "", store.ErrFenced.Error()},
 	{"Retry", func(ctx context.Context, s *Store, run string) (string, error) {
-		retried, err := s.Retry(ctx, "acme", "key-"+run, store.Beside{})
+		retried, err := s.Retry(ctx, "acme", run, store.Beside{})
 		return string(retried.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Claim what was parked", claiming, "fence 4 with 1 decided", "nothing"},

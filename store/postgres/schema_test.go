@@ -199,7 +199,7 @@ func wantOldRuns(t *testing.T, s *Store, version int) {
 		history.Interrupts[0].By != "ann" || len(history.Resumes) != 2 || len(history.Effects) != 1 || version > 2 && len(history.Events) != 6 {
 		t.Errorf("history %+v, %v", history, err)
 	}
-	if run, err := s.Retry(t.Context(), "acme", "key", store.Beside{}); err != nil || run.ID != "demo-1" {
+	if run, err := s.Retry(t.Context(), "acme", "demo-1", store.Beside{}); err != nil || run.ID != "demo-1" {
 		t.Errorf("Retry: %+v, %v", run, err)
 	}
 	lease := booktest.Claim(t, s, "demo-1")

@@ -63,11 +63,10 @@ WITH locked AS (SELECT key FROM runs WHERE ` + owned + ` AND ` + inTurn + ` FOR 
 	lockRunSQL = `
 WITH locked AS (SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND ` + inTurn + ` FOR NO KEY UPDATE)` + lockedHere
 
-	// lockParkedSQL goes to the one run of its state key that is alive. (That it is parked is said in words that lead to no other index.)
+	// That it is parked is said in words that lead to no other index.
 	lockParkedSQL = `
 WITH locked AS (
-    SELECT key FROM runs
-    WHERE handle = ` + thisKey + ` AND account = $1 AND ` + alive + ` AND status IS NOT DISTINCT FROM 'parked' AND ` + inTurn + ` FOR NO KEY UPDATE
+    SELECT key FROM runs WHERE key = ` + thisKey + ` AND account = $1 AND status IS NOT DISTINCT FROM 'parked' AND ` + inTurn + ` FOR NO KEY UPDATE
 )` + lockedHere
 
 	lockAliveRunSQL = `

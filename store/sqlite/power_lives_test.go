@@ -237,7 +237,7 @@ func parkedLife(run string) []powerStep {
 			return b.Release(ctx, powerLease(run, 1), store.Release{Park: true})
 		}),
 		{name: "Retry", call: func(ctx context.Context, b *powerBook) (string, error) {
-			ready, err := b.Retry(ctx, "acme", "key-"+run, store.Beside{})
+			ready, err := b.Retry(ctx, "acme", run, store.Beside{})
 			return string(ready.Status), err
 		}, again: store.ErrNotFound.Error()},
 		claimStep(run),

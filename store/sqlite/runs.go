@@ -40,8 +40,6 @@ RETURNING ` + runColumns
 
 	alive = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
 
-	aliveRunSQL = `SELECT run FROM runs INDEXED BY runs_alive WHERE account = ?1 AND state_key = ?2 AND ` + alive
-
 	cancelRunSQL = `
 UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = 0, updated_at = ?4
 WHERE account = ?1 AND run = ?2
@@ -103,18 +101,14 @@ func (t turn) wake(ctx context.Context, account, run string) error {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, stateKey string, beside store.Beside) (store.Run, error) {
+func (s *Store) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
 	if err := beside.Check(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, stateKey, beside) })
+	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, run, beside) })
 }
 
-func (t turn) retry(ctx context.Context, account, stateKey string, beside store.Beside) (run store.Run, err error) {
-	id, err := t.aliveRun(ctx, account, stateKey)
-	if err != nil {
-		return store.Run{}, err
-	}
+func (t turn) retry(ctx context.Context, account, id string, beside store.Beside) (run store.Run, err error) {
 	parked, err := t.find(ctx, runDest(&run), retrySQL, account, id, t.now)
 	if err == nil && !parked {
 		err = store.ErrNotFound
@@ -124,15 +118,6 @@ func (t turn) retry(ctx context.Context, account, stateKey string, beside store.
 	}
 	t.touch(account, id)
 	return run, t.beside(ctx, account, beside)
-}
-
-// aliveRun returns the id of the run of a state key that is alive, or ErrNotFound.
-func (t turn) aliveRun(ctx context.Context, account, stateKey string) (id string, err error) {
-	found, err := t.find(ctx, []any{&id}, aliveRunSQL, account, stateKey)
-	if err == nil && !found {
-		err = store.ErrNotFound
-	}
-	return id, err
 }
 
 // Cancel ends a run that is alive; see [store.Runs].

@@ -81,7 +81,7 @@ var repeatables = []repeatable{
 		return "", s.Release(ctx, ownLease(4), store.Release{Park: true})
 	}, "", store.ErrFenced.Error()},
 	{"Retry", func(ctx context.Context, s *Store) (string, error) {
-		run, err := s.Retry(ctx, "acme", "key-r", store.Beside{})
+		run, err := s.Retry(ctx, "acme", "r", store.Beside{})
 		return fmt.Sprint(run.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Cancel", func(ctx context.Context, s *Store) (string, error) {

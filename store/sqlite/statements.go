@@ -26,7 +26,7 @@ var (
 	writerSQL = []string{
 		createSQL, advanceSQL, putSQL, dropSQL, removeSQL, dropStateSQL,
 		newestRunSQL, runExistsSQL, createRunSQL, matureSQL, readyRunSQL, delayedRunSQL, overdueRunSQL, thisRunSQL, takeRunSQL, undoneSQL,
-		ownedSQL, renewSQL, setRefSQL, releaseSQL, parkSQL, wakeSQL, aliveRunSQL, retrySQL, cancelRunSQL,
+		ownedSQL, renewSQL, setRefSQL, releaseSQL, parkSQL, wakeSQL, retrySQL, cancelRunSQL,
 		applySQL, setRestSQL, handOverSQL, openSQL, setStateSQL, askerSQL, askSQL, anyUndoneSQL, restSQL,
 		resumeSQL, refusalSQL, recordSQL, decideSQL, dueSQL, expireSQL,
 		effectSQL, deciderSQL, allowSQL, beginSQL, endSQL,

@@ -79,14 +79,14 @@ func testWithdrawnWithItsRequest(t *testing.T, h *house) {
 // What goes with a retry is written if it is one: of a run that is parked, and on papers as they are.
 func testRetryWithPapers(_ *testing.T, h *house) {
 	lease := h.begin("r")
-	_, err := h.store.Retry(h.ctx(), "acme", "key-r", with("too early"))
+	_, err := h.store.Retry(h.ctx(), "acme", "r", with("too early"))
 	h.wants(err, store.ErrNotFound)
 	h.must(h.store.Release(h.ctx(), lease, store.Release{Park: true}))
-	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("stale", store.PaperChange{Kind: "note", ID: "n", Base: 1}))
+	_, err = h.store.Retry(h.ctx(), "acme", "r", with("stale", store.PaperChange{Kind: "note", ID: "n", Base: 1}))
 	h.wants(err, store.ErrStale)
-	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("retried", store.PaperChange{Kind: "note", ID: "n"}))
+	_, err = h.store.Retry(h.ctx(), "acme", "r", with("retried", store.PaperChange{Kind: "note", ID: "n"}))
 	h.must(err)
-	_, err = h.store.Retry(h.ctx(), "acme", "key-r", with("too late"))
+	_, err = h.store.Retry(h.ctx(), "acme", "r", with("too late"))
 	h.wants(err, store.ErrNotFound)
 	h.logged("retried")
 }

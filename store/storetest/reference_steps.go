@@ -236,8 +236,9 @@ func (m *twins) save() {
 }
 
 func (m *twins) retry() {
-	account, key := m.account(), m.stateKey()
-	both(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, key, store.Beside{}) })
+	account := m.account()
+	run := m.run(account)
+	both(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, run, store.Beside{}) })
 }
 
 func (m *twins) forget() {

@@ -165,7 +165,7 @@ func testEventNothing(_ *testing.T, h *house) {
 	}
 	h.happened("r", story...)
 	h.release(lease, store.Release{Park: true})
-	_, err = h.store.Retry(h.ctx(), "acme", "key-r", store.Beside{})
+	_, err = h.store.Retry(h.ctx(), "acme", "r", store.Beside{})
 	h.must(err)
 	h.happened("r", append(story, "parked")...)
 }

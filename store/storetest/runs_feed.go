@@ -209,7 +209,7 @@ func testWatch(t *testing.T, h *house) {
 		{"End", func() { h.end("i1", store.Succeeded) }},
 		{"Release", func() { h.release(lease, store.Release{}) }},
 		{"Release to park", func() { h.release(h.claimed("w", "r").Lease, store.Release{Park: true}) }},
-		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "key-r", store.Beside{}); h.must(err) }},
+		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "r", store.Beside{}); h.must(err) }},
 		{"Expire", func() {
 			h.later(2 * time.Millisecond)
 			expired, err := h.store.Expire(h.ctx(), time.Time{}, 1, nil)

@@ -79,7 +79,7 @@ func testResumeOutcomeOnce(t *testing.T, h *house) {
 	lease := h.claimed("w", "r").Lease
 	h.came(map[string]string{"1": "first", "2": "second", "4": ""})
 	h.must(h.store.Release(h.ctx(), lease, store.Release{Park: true}))
-	_, err := h.store.Retry(h.ctx(), "acme", "key-r", store.Beside{})
+	_, err := h.store.Retry(h.ctx(), "acme", "r", store.Beside{})
 	h.must(err)
 	h.came(map[string]string{"1": "first", "2": "second", "4": ""})
 	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})

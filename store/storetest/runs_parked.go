@@ -80,7 +80,7 @@ func testPark(t *testing.T, d *desk) {
 	}
 	d.is("r", store.Parked)
 
-	run, err = d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
+	run, err = d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
 	d.must(err)
 	if run.ID != "r" || run.Status != store.Ready || run.Attempts != 0 || run.Fence != lease.Fence {
 		t.Errorf("retried as %+v", run)
@@ -93,29 +93,29 @@ func testPark(t *testing.T, d *desk) {
 func testRetry(t *testing.T, d *desk) {
 	d.ready("r")
 	d.release(d.claimed("w", "r").Lease, store.Release{Park: true})
-	run, err := d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
+	run, err := d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
 	d.must(err)
 	if run.Status != store.Ready || run.ID != "r" {
 		t.Errorf("retried as %+v", run)
 	}
-	for key, account := range map[string]string{"key-r": "acme", "key-running": "acme", "key-waiting": "acme", "key-over": "acme", "key-parked": "other", "key-unknown": "acme"} {
-		switch key {
-		case "key-running":
+	for id, account := range map[string]string{"r": "acme", "running": "acme", "waiting": "acme", "over": "acme", "parked": "other", "unknown": "acme"} {
+		switch id {
+		case "running":
 			d.begin("running")
-		case "key-waiting":
+		case "waiting":
 			d.waiting("waiting", "i")
-		case "key-over":
+		case "over":
 			d.waiting("over", "j")
 			_, err := d.runs.Cancel(d.ctx(), "acme", "over", store.Cancelled, nil, store.Beside{})
 			d.must(err)
-		case "key-parked":
+		case "parked":
 			d.release(d.begin("parked"), store.Release{Park: true})
 		}
-		before, _ := d.runs.Get(d.ctx(), "acme", key)
-		_, err := d.runs.Retry(d.ctx(), account, key, store.Beside{})
+		before, _ := d.runs.Get(d.ctx(), "acme", "key-"+id)
+		_, err := d.runs.Retry(d.ctx(), account, id, store.Beside{})
 		d.wants(err, store.ErrNotFound)
-		if after, _ := d.runs.Get(d.ctx(), "acme", key); after.Status != before.Status {
-			t.Errorf("%s was %s and is %s", key, before.Status, after.Status)
+		if after, _ := d.runs.Get(d.ctx(), "acme", "key-"+id); after.Status != before.Status {
+			t.Errorf("%s was %s and is %s", id, before.Status, after.Status)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func testCancelParked(_ *testing.T, d *desk) {
 	d.release(d.begin("r"), store.Release{Park: true})
 	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
 	d.must(err)
-	_, err = d.runs.Retry(d.ctx(), "acme", "key-r", store.Beside{})
+	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
 	d.wants(err, store.ErrNotFound)
 	d.is("r", store.Cancelled)
 }

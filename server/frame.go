@@ -96,7 +96,7 @@ func (s *Server) comeIn(r **http.Request) (leave func(), p *Problem) {
 			p = problem("rate_limited", "%d requests at once, and %g a second", s.config.Limits.Burst, s.config.Limits.Rate)
 			p.retryAfter, p.limit = delay, "rate"
 		}
-		guestIn((*r).Context()).asks(true)
+		guestIn((*r).Context()).meet()
 		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
 	}
 	if p != nil {

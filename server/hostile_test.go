@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,7 +269,9 @@ func (s *site) until(what string, happened func() bool) {
 // Somebody who follows a run and never reads is cut off, however much there is to say, and nobody else notices.
 func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
 	stop := make(chan struct{})
-	s := openWith(t, func(c *server.Config) { c.Limits.Patience = time.Second }, nil, talker(t, stop))
+	enough := sync.OnceFunc(func() { close(stop) })
+	defer enough() // or a test that fails would wait for the end of the talk
+	s := openWith(t, func(c *server.Config) { c.Limits.Patience = 5 * time.Second }, nil, talker(t, stop))
 	s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`, "Prefer", "respond-async")
 	deaf := s.dial()
 	deaf.(*net.TCPConn).SetReadBuffer(4 << 10)
@@ -284,7 +287,7 @@ func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
 	})
 	good.Body.Close()
 	s.until("it was cut off", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
-	close(stop)
+	enough()
 	if got := s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`); got.field("status") != "completed" {
 		t.Errorf("%+v", got)
 	}

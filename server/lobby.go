@@ -43,7 +43,7 @@ type guest struct {
 
 // Guard makes a listener keep only so many connections on which nobody says anything: of strangers [Limits.Silent], and not more than a quarter of the files that the process
 // may open; of callers twice as many. Without it, whoever connects and waits takes all the memory and files that there are. It is for a listener of plain connections, which h
-// serves as it is returned, by Serve or by ServeTLS, with s as its handler.
+// serves as it is returned, by Serve or by ServeTLS, with s as its handler. ConnContext and ConnState of h are set before, and not after.
 func (s *Server) Guard(h *http.Server, l net.Listener) net.Listener {
 	before, state := h.ConnContext, h.ConnState
 	h.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -56,7 +56,12 @@ func (s *Server) Guard(h *http.Server, l net.Listener) net.Listener {
 		if state != nil {
 			state(conn, now)
 		}
-		if g := guestOf(conn); g != nil && now == http.StateIdle { // every answer is written
+		// Not when a handler begins: over HTTP/2 it may begin, and go on, after what it is for was taken back, when the connection is silent already.
+		switch g := guestOf(conn); {
+		case g == nil:
+		case now == http.StateActive: // something is asked
+			g.rise()
+		case now == http.StateIdle: // and every answer is written
 			g.in.sit(g)
 		}
 	}
@@ -128,11 +133,11 @@ func (l *lobby) sit(g *guest) {
 	b := l.benchOf(g)
 	g.since = time.Now()
 	g.place = b.guests.PushBack(g)
-	over := b.over(g.since)
+	over, known := b.over(g.since), g.known // as all on this bench
 	l.mu.Unlock()
 	if over != nil { // closing may take a moment, and nobody else is to wait for it
 		_ = over.Conn.Close()
-		l.dismissed(over.known)
+		l.dismissed(known)
 	}
 }
 
@@ -169,17 +174,31 @@ func (g *guest) leave() {
 	}
 }
 
-// asks takes a guest off its bench, until everything is answered. known says that it is a caller whom we know. It is false for one who was let go a moment ago: nobody
-// would hear the answer, so that nothing is to be done.
-func (g *guest) asks(known bool) bool {
+// rise takes a guest off its bench, until everything is answered.
+func (g *guest) rise() {
+	g.in.mu.Lock()
+	defer g.in.mu.Unlock()
+	g.leave()
+}
+
+// here is false for one who was let go a moment ago: nobody would hear the answer, so that nothing is to be done.
+func (g *guest) here() bool {
 	if g == nil {
 		return true
 	}
 	g.in.mu.Lock()
 	defer g.in.mu.Unlock()
-	g.leave()
-	g.known = g.known || known
 	return !g.gone
+}
+
+// meet remembers that it is a caller whom we know. Who sits there has taken back what they asked: them we know the next time.
+func (g *guest) meet() {
+	if g == nil {
+		return
+	}
+	g.in.mu.Lock()
+	defer g.in.mu.Unlock()
+	g.known = g.known || g.place == nil
 }
 
 // Close closes the connection.

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 )
@@ -52,14 +53,11 @@ func TestLobby_NobodySitsDownWhoIsGone(t *testing.T) {
 	defer there.Close()
 	g := &guest{Conn: here, in: &l}
 	for _, do := range []func(){
-		func() { l.sit(g) }, func() { l.sit(g) }, func() { g.asks(false) }, func() { g.asks(true) }, func() { l.sit(g) }, func() { l.sit(g) },
-		func() {
-			if !g.asks(true) {
-				t.Error("it is there, and is not served")
-			}
-		},
+		func() { l.sit(g) }, func() { l.sit(g) }, g.meet, g.rise, g.rise, g.meet, func() { l.sit(g) }, func() { l.sit(g) }, g.meet, g.rise,
 	} {
-		do()
+		if do(); !g.here() {
+			t.Error("it is there, and is not served")
+		}
 		if got := fmt.Sprint(l.size(false), l.size(true)); (g.place == nil) != (got == "0 0") || l.size(false)+l.size(true) > 1 {
 			t.Errorf("%s are there", got)
 		}
@@ -68,7 +66,44 @@ func TestLobby_NobodySitsDownWhoIsGone(t *testing.T) {
 		t.Error(err)
 	}
 	l.sit(g)
-	if l.size(true)+l.size(false) != 0 || g.asks(true) {
+	if l.size(true)+l.size(false) != 0 || g.here() {
 		t.Error("it sits there, or is served")
+	}
+}
+
+// closing is a connection, and what happens while it is closed.
+type closing struct {
+	net.Conn
+	meanwhile func()
+}
+
+func (c closing) Close() error {
+	c.meanwhile()
+	return nil
+}
+
+// Who asks in the very moment in which they are let go is not served. (The race detector looks on.)
+func TestLobby_WhoAsksWhileTheyAreLetGo(t *testing.T) {
+	var l lobby
+	l.open(1, func(known bool) {
+		if known {
+			t.Error("a stranger was known when they were let go")
+		}
+	})
+	var asking sync.WaitGroup
+	first := &guest{in: &l}
+	first.Conn = closing{meanwhile: func() {
+		asking.Go(func() {
+			if first.rise(); first.here() {
+				t.Error("nobody would hear the answer")
+			}
+			first.meet()
+		})
+	}}
+	l.sit(first)
+	l.sit(&guest{in: &l})
+	asking.Wait()
+	if l.size(false) != 1 {
+		t.Errorf("%d sit there", l.size(false))
 	}
 }

@@ -242,3 +242,50 @@ func TestLobby_WhoGoesAwayIsForgotten(t *testing.T) {
 		c.until("nobody is remembered", c.empty)
 	})
 }
+
+// Over HTTP/2 the connection stays when somebody takes back what they asked, and is silent from then on, whatever is still done for them. Nobody noticed: any
+// number of such connections could be kept, and none of them made room.
+func TestLobby_WhoTakesBackWhatTheyAskedIsSilent(t *testing.T) {
+	for _, where := range []string{"before it is served", "while it is asked who it is"} {
+		t.Run(where, func(t *testing.T) {
+			came, taken, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			hold := func(here string) {
+				if here == where {
+					close(came)
+					<-taken
+				}
+			}
+			s := open(t, func(c *server.Config) {
+				c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+					hold("while it is asked who it is")
+					return tokens.Authenticate(r)
+				})
+			})
+			h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(done)
+				hold("before it is served")
+				s.handler.ServeHTTP(w, r)
+			}))
+			h.EnableHTTP2 = true
+			h.Listener = s.server.Guard(h.Config, h.Listener)
+			h.StartTLS()
+			t.Cleanup(h.Close)
+			c := &crowded{site: s, client: h.Client()}
+			s.url = h.URL
+			ctx, takeBack := context.WithCancel(t.Context())
+			go func() {
+				if got, err := c.client.Do(s.request("auditor@acme", "GET", "/api/v1/runs", "").WithContext(ctx)); err == nil {
+					got.Body.Close()
+				}
+			}()
+			<-came
+			takeBack()
+			c.until("it is silent", func() bool { return !c.empty() })
+			close(taken)
+			<-done
+			if c.empty() {
+				t.Error("there is a connection on which nothing is asked, and nobody knows of it")
+			}
+		})
+	}
+}

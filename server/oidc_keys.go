@@ -33,7 +33,7 @@ func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, e
 	}
 	payload, err := fresh.VerifySignature(context.WithoutCancel(ctx), jwt) // or whoever hangs up would keep the old ones
 	if isFetchError(err) {
-		return known.VerifySignature(ctx, jwt)
+		return k.newest().VerifySignature(ctx, jwt) // which may have come meanwhile
 	}
 	if newest := k.take(fresh, at); newest != fresh { // somebody else was faster, and has asked later
 		return newest.VerifySignature(ctx, jwt)
@@ -51,6 +51,12 @@ func (k *publicKeys) sets() (known, fresh oidc.KeySet, at time.Time) {
 	}
 	k.tried = now
 	return k.known, k.fetch(), now
+}
+
+func (k *publicKeys) newest() oidc.KeySet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
 }
 
 // take takes keys that were asked for at a time, unless newer ones are known: a key that was withdrawn meanwhile would count again. It returns the newest.

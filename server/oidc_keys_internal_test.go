@@ -16,11 +16,15 @@ type slowSet struct {
 	wait chan struct{}
 	open chan struct{}
 	once sync.Once
+	err  error // of the one who is held up
 }
 
 func (s *slowSet) VerifySignature(context.Context, string) ([]byte, error) {
 	if s.wait != nil {
 		s.once.Do(func() { close(s.wait); <-s.open }) // the answer is here, and nobody looks at it yet
+		if s.err != nil {
+			return nil, s.err
+		}
 	}
 	if s.name == "without the stolen key" {
 		return nil, errors.New("failed to verify id token signature")
@@ -28,10 +32,16 @@ func (s *slowSet) VerifySignature(context.Context, string) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// A key that the provider has withdrawn, and of which we know that, counts again because somebody was slow with an older answer.
+// A key that the provider has withdrawn, and of which we know that, counts again because somebody was slow with an older answer, or got none.
 func TestPublicKeys_OlderOnesDoNotReplaceNewerOnes(t *testing.T) {
+	for name, err := range map[string]error{"an older answer": nil, "no answer": errors.New("fetching keys oidc: get keys failed")} {
+		t.Run(name, func(t *testing.T) { slowWithKeys(t, err) })
+	}
+}
+
+func slowWithKeys(t *testing.T, err error) {
 	now := time.Unix(1e9, 0)
-	sets := []*slowSet{{name: "first"}, {name: "with the stolen key", wait: make(chan struct{}), open: make(chan struct{})}, {name: "without the stolen key"}}
+	sets := []*slowSet{{name: "first"}, {name: "with the stolen key", wait: make(chan struct{}), open: make(chan struct{}), err: err}, {name: "without the stolen key"}}
 	slow := sets[1]
 	k := newPublicKeys(func() time.Time { return now }, func() oidc.KeySet {
 		s := sets[0]

@@ -121,7 +121,7 @@ func New(config Config) (*Server, error) {
 
 // ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if guestIn(r.Context()).asks(false) {
+	if guestIn(r.Context()).here() {
 		s.handler.ServeHTTP(w, r)
 	}
 }

@@ -287,26 +287,30 @@ var errDisagree = fmt.Errorf("%w: the books do not agree", errFound)
 
 // Run compares the books.
 func (c *auditReconcile) Run(ctx context.Context, p *program) error {
-	return c.withExecutor(ctx, p, func(o *opened) error {
+	list := []finding{}
+	err := c.withExecutor(ctx, p, func(o *opened) error {
 		found, err := o.Reconcile(ctx, c.Account)
-		if err != nil {
-			return err
-		}
-		list := []finding{}
 		for _, f := range found {
 			list = append(list, finding{string(f.Severity), string(f.Code), f.Run, f.Interrupt, f.Seq, f.Text})
 		}
-		err = p.print(list, func(w io.Writer) {
-			for _, f := range list {
-				fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
-			}
-			if len(list) == 0 {
-				fmt.Fprintln(w, "what the log says, what runs know and what was done agree")
-			}
-		})
-		if err == nil && len(list) > 0 {
-			err = errDisagree
-		}
 		return err
 	})
+	if err == nil && len(list) == 0 { // books that are not there agree, too; but runs without a log are a finding
+		err = c.withLog(ctx, func(*audit.Stored, store.Store) error { return nil })
+	}
+	if err != nil {
+		return err
+	}
+	err = p.print(list, func(w io.Writer) {
+		for _, f := range list {
+			fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(w, "what the log says, what runs know and what was done agree")
+		}
+	})
+	if err == nil && len(list) > 0 {
+		err = errDisagree
+	}
+	return err
 }

@@ -87,7 +87,7 @@ func TestAudit_OfAnAccountThatHasNoLog(t *testing.T) {
 	startMemo(t, e, "acme")
 	key := filepath.Join(t.TempDir(), "audit.key")
 	for range 2 { // none of them makes it a log
-		for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"sign", "--key", key}, {"export"}} {
+		for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"sign", "--key", key}, {"export"}, {"reconcile"}, {"reconcile", "--json"}} {
 			code, out, errs := call(t, append(append([]string{"audit"}, args...), "--store", url, "--account", "acmee")...)
 			if code != exitNotFound || out != "" || !strings.Contains(errs, "acmee") {
 				t.Errorf("audit %s: %d %s%s", strings.Join(args, " "), code, out, errs)

@@ -98,7 +98,8 @@ Example:
   fermata policy test policy.yaml cases.yaml`,
 
 	"policy lint": `Mistakes, which keep a file from being used, end with 2; what can be loaded but is probably not meant ends with 8. With --groups and --routes it is also
-said which groups are empty, unknown or too small, and which routes are not there.
+said which groups are empty, unknown or too small, and which routes are not there. That ends with 8,
+too, because the next file of groups may be better; but a server does not start with these files.
 
 Examples:
 

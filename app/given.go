@@ -24,9 +24,12 @@ func (g given) read(what string) (json.RawMessage, error) {
 		}
 		return json.RawMessage(g), nil
 	}
+	if name == "" {
+		return nil, usage("%s: behind the @ there is no name of a file", what)
+	}
 	text, err := readAll(name)
 	if err == nil && !json.Valid(text) {
-		err = fmt.Errorf("%s is no JSON", name)
+		err = fmt.Errorf("%s is no JSON", nameOf(name))
 	}
 	if err != nil {
 		return nil, usage("%s: %w", what, err)
@@ -46,7 +49,15 @@ func readAll(name string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, mostGiven+1))
 	if err == nil && len(text) > mostGiven {
-		err = fmt.Errorf("%s has more than %d MiB", name, mostGiven>>20)
+		err = fmt.Errorf("%s has more than %d MiB", nameOf(name), mostGiven>>20)
 	}
 	return text, err
+}
+
+// nameOf is what people call what readAll reads.
+func nameOf(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
 }

@@ -33,6 +33,7 @@ func TestGiven_FromAFile(t *testing.T) {
 		"a file, but no JSON": {[]string{"run", "inproc:content-review", write("bad.json", "{")}, "bad.json is no JSON"},
 		"too much":            {[]string{"run", "inproc:content-review", write("huge.json", strings.Repeat(" ", mostGiven+1))}, "more than 64 MiB"},
 		"no JSON":             {[]string{"run", "inproc:content-review", "tea"}, "the input is no JSON"},
+		"no name":             {[]string{"run", "inproc:content-review", "@"}, "the input: behind the @ there is no name of a file"},
 	} {
 		if code, out, errOut := call(c.args...); code != exitUsage || !strings.Contains(errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, code, out, errOut)

@@ -30,7 +30,7 @@ type keyMake struct {
 
 // Run makes a key file, for replicas that share it.
 func (c *keyMake) Run(p *program) error {
-	if _, err := os.Stat(c.File); err == nil {
+	if _, err := os.Lstat(c.File); err == nil { // a link to nowhere is something, too: no key would be made in its place
 		return usage("the file %s is there already", c.File)
 	}
 	if err := makeKey(c.File); err != nil {

@@ -258,6 +258,10 @@ func harm(t *testing.T, url, statements string) {
 func TestStore_SaysWhatIsWrong(t *testing.T) {
 	url, _ := serving(t)
 	path := strings.TrimPrefix(url, "sqlite:")
+	link := filepath.Join(t.TempDir(), "fermata.key")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -271,6 +275,7 @@ func TestStore_SaysWhatIsWrong(t *testing.T) {
 		"no time at all":   {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "no time to wait"},
 		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
 		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitUsage, "is there already"},
+		"key is a link":    {[]string{"key", "make", link}, exitUsage, "is there already"},
 		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
 	} {
 		code, _, errOut := call(t, c.args...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -99,6 +100,31 @@ func TestDrawing_OfWhateverAServerSends(t *testing.T) {
 	for _, want := range []string{`pay\u200b`, `\u202e`, `\xff`, `""`} {
 		if !strings.Contains(odd.Text(), want) {
 			t.Errorf("no %s in\n%s", want, odd.Text())
+		}
+	}
+}
+
+// Mermaid takes end for the end of a subgraph where it does not stand in quotes, reads %%{…}%% as settings wherever it stands, and an arrow without an end as no flowchart at all.
+func TestDrawing_AsMermaidHasNoWordsOfMermaids(t *testing.T) {
+	d := drawing.New("g", [][]drawing.Node{{{ID: "end"}, {ID: `%%{init: {"theme": "dark"}}%%`}}, {{ID: "e", Kind: drawing.KindEnd}}}, nil)
+	d.Edges = []drawing.Edge{{From: "end", To: "e"}, {From: "end", To: "gone"}, {From: "gone", To: "e"}}
+	const want = "flowchart TD\n  n0[\"end\"]\n  n1[\"#37;#37;{init: {#quot;theme#quot;: #quot;dark#quot;}}#37;#37;\"]\n  n2((\"end\"))\n  n0 --> n2\n"
+	if got := d.Mermaid(); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := d.Text(); !strings.HasPrefix(got, "end → end\n") {
+		t.Errorf("an arrow to nowhere:\n%s", got)
+	}
+}
+
+// Letters of Chinese, Japanese and Korean, and pictures, are as wide as they are high, which is nearly twice as wide as others: what a box says went over those beside it.
+func TestDrawing_WideLettersStayInTheirBox(t *testing.T) {
+	for _, name := range []string{"人間による確認を待っています", "승인", strings.Repeat("審", 100), strings.Repeat("🎼", 30)} {
+		n := drawing.New("g", [][]drawing.Node{{{ID: name}}}, nil).Nodes[0]
+		_, text, _ := strings.Cut(drawing.New("g", [][]drawing.Node{{{ID: name}}}, nil).SVG(), `text-anchor="middle">`)
+		text, _, _ = strings.Cut(text, "<")
+		if wide := 14 * utf8.RuneCountInString(text); wide > n.Width || text == "" {
+			t.Errorf("%s is %d wide, and its box %d", text, wide, n.Width)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"unicode/utf8"
 )
 
 // The measures of a drawing.
@@ -77,11 +76,27 @@ func labelWidth(n *Node) int {
 	waits := *n
 	waits.Waiting = true
 	name, more := waits.label()
-	text := max(utf8.RuneCountInString(name)*letter, utf8.RuneCountInString(more)*smallLetter)
+	text := max(letters(name)*letter, letters(more)*smallLetter)
 	if n.Inner != nil { // all of it is in one line
-		text = utf8.RuneCountInString(waits.said()) * letter
+		text = letters(waits.said()) * letter
 	}
 	return min(max(narrow, text+2*letter), wide)
+}
+
+// letters is how many letters a text has the room of.
+func letters(text string) (count int) {
+	for _, r := range text {
+		count += lettersOf(r)
+	}
+	return count
+}
+
+// lettersOf is how many letters a character has the room of, more or less: those of East Asia, which begin here, and the pictures behind them are as wide as they are high.
+func lettersOf(r rune) int {
+	if r >= '\u2e80' {
+		return 2
+	}
+	return 1
 }
 
 // layout is a drawing in the making.

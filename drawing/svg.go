@@ -121,11 +121,17 @@ func (n *Node) svg(b *strings.Builder) {
 
 // cut shortens a text to so many letters. All of it is in the title.
 func cut(text string, most int) string {
-	letters := []rune(text)
-	if len(letters) <= most {
+	if letters(text) <= most {
 		return text
 	}
-	return string(letters[:max(0, most-1)]) + "…"
+	end, left := 0, most-1
+	for i, r := range text {
+		if left -= lettersOf(r); left < 0 {
+			end = i
+			break
+		}
+	}
+	return text[:end] + "…"
 }
 
 // escaped makes a text harmless, and what no XML can hold a mark.

@@ -61,7 +61,7 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 			waiting = append(waiting, n.Inner.mermaid(b, id+"_", indent+"  ")...)
 			fmt.Fprintf(b, "%send\n", indent)
 		case n.Kind == KindStart || n.Kind == KindEnd:
-			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.Kind)
+			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.quoted()) // without quotes, end ends a subgraph
 		case n.Kind == KindEach:
 			fmt.Fprintf(b, "%s%s[[%s]]\n", indent, id, n.quoted())
 		default:
@@ -69,6 +69,9 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 		}
 	}
 	for _, e := range d.Edges {
+		if ids[e.From] == "" || ids[e.To] == "" { // it comes from a server that does not say where it leads
+			continue
+		}
 		arrow := "-->"
 		if e.Branch {
 			arrow = "-.->"
@@ -78,12 +81,12 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 	return waiting
 }
 
-// quoted is what stands in the box, in quotes, made harmless.
+// quoted is what stands in the box, in quotes, made harmless: also settings, %%{…}%%, which Mermaid looks for before it reads any quotes.
 func (n *Node) quoted() string {
 	plain := *n
 	plain.Waiting = false // its colour says so
 	text := plain.said()
-	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;")
+	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;", "%", "#37;")
 	return `"` + replacer.Replace(text) + `"`
 }
 
@@ -106,7 +109,7 @@ func (d *Drawing) text(b *strings.Builder, indent string) {
 		var always, perhaps []string
 		for _, e := range d.Edges {
 			switch {
-			case e.From != n.ID:
+			case e.From != n.ID || names[e.To] == "":
 			case e.Branch:
 				perhaps = append(perhaps, names[e.To])
 			default:

@@ -215,8 +215,10 @@ func (l *linter) people(id string, line int, need *Requirement) {
 			l.warn(id, line, "everybody in %s is also a requester%s", names, sodNote(need, group, people))
 		}
 	}
-	if problem := undeniable(l.world.Directory, need); problem != "" {
-		l.warn(id, line, "%s", problem)
+	for _, problem := range []string{tooFewTogether(l.world.Directory, need.Groups), undeniable(l.world.Directory, need)} {
+		if problem != "" {
+			l.warn(id, line, "%s", problem)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ const noAsk = "default: deny\nrules:\n"
 
 func TestLint(t *testing.T) {
 	world := policy.World{
-		Directory:  people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "group:devs": {"carl", "dora"}, "group:one": {"carl"}},
+		Directory:  people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "group:devs": {"carl", "dora"}, "group:one": {"carl"}, "user:ann": {"ann"}, "user:bob": {"bob"}},
 		Requesters: []string{"carl", "dora", "emil"},
 		Tools: map[string]policy.Tool{
 			"db":   {Effects: true, ArgsSchema: json.RawMessage(`{"type":"object","properties":{"sql":{"type":"string"},"opts":{"type":"object","properties":{"limit":{"type":"integer"}}},"a/b":{}}}`)},
@@ -35,6 +35,8 @@ func TestLint(t *testing.T) {
 		"too few to refuse":    {ask("groups: [{from: ['group:oncall']}], deny_count: 3"), `p.yaml:3: rule "a": 3 people have to say no until it is a no, and only 2 are asked`},
 		"refused by others":    {ask("groups: [{from: ['group:oncall'], widen: ['group:one']}], deny_count: 3"), ""},
 		"refused by anyone":    {ask("groups: [{from: [anyone]}], deny_count: 3"), ""},
+		"too few together":     {ask("groups: [{from: ['group:oncall']}, {from: ['user:ann']}, {from: ['user:bob', 'user:ann']}]"), `p.yaml:3: rule "a": 3 different people are needed, and the groups have only 2 together who could say yes`},
+		"enough with others":   {ask("groups: [{from: ['group:oncall'], widen: ['group:one']}, {from: ['user:ann']}, {from: ['user:bob', 'user:ann']}]"), ""},
 		"default's group":      {"default: ask\ndefaults: {ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `p.yaml:1: nobody is in group:empty`},
 		"approve their own":    {ask("groups: [{from: ['group:devs']}]"), `everybody in group:devs is also a requester, and may approve their own requests`},
 		"approve one another":  {ask("groups: [{from: ['group:devs']}], separation_of_duties: [requester]"), `everybody in group:devs is also a requester: they approve one another's requests`},

@@ -168,9 +168,10 @@ func (r *reading) complete(at yamldoc.Node, req *Requirement) {
 			at.Wrong("%d people are needed, and there is one requester", group.Count)
 		}
 	}
-	r.checkTogether(at, req.Groups)
-	if problem := undeniable(r.directory, req); problem != "" {
-		at.Wrong("%s", problem)
+	for _, problem := range []string{tooFewTogether(r.directory, req.Groups), undeniable(r.directory, req)} {
+		if problem != "" {
+			at.Wrong("%s", problem)
+		}
 	}
 }
 
@@ -193,22 +194,25 @@ func undeniable(directory Directory, req *Requirement) string {
 	return fmt.Sprintf("%d people have to say no until it is a no, and only %d are asked: nobody could ever refuse it", req.DenyCount, len(asked))
 }
 
-// checkTogether finds groups that cannot all be satisfied, because they share their people and one person counts once. Those that are let in later count, too.
-func (r *reading) checkTogether(at yamldoc.Node, groups []Group) {
-	if r.directory == nil {
-		return
+// tooFewTogether says why groups cannot all be satisfied: they share their people, and one person counts once; "" if they can, or it is not known. Those that are
+// let in later count, too.
+func tooFewTogether(directory Directory, groups []Group) string {
+	if directory == nil {
+		return ""
 	}
 	var places [][]string // who could take each place
 	for _, group := range groups {
-		who, open := members(r.directory, slices.Concat(group.From, group.Widen), func(string) {})
+		who, open := members(directory, slices.Concat(group.From, group.Widen), func(string) {})
 		if open || len(who) < group.Count { // it is not known, or was said already
 			continue
 		}
 		places = append(places, slices.Repeat([][]string{who}, group.Count)...)
 	}
-	if n := seated(places); n < len(places) {
-		at.Wrong("%d different people are needed, and the groups have only %d together who could say yes: one person counts once", len(places), n)
+	n := seated(places)
+	if n == len(places) {
+		return ""
 	}
+	return fmt.Sprintf("%d different people are needed, and the groups have only %d together who could say yes: one person counts once", len(places), n)
 }
 
 // seated is how many places can be taken at once, each by somebody else.

@@ -28,6 +28,9 @@ func put(path string, mode fs.FileMode, write func(*os.File) error, move func(fr
 	dir = filepath.Clean(dir)
 	file, err := os.CreateTemp(dir, name+".part-*") // with mode 0600; whoever finds one after a crash sees what it was to be
 	if err != nil {
+		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
+			wrong.Path = path // whoever asked for it has not heard of the other name
+		}
 		return err
 	}
 	defer os.Remove(file.Name())

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,7 +113,8 @@ func TestReplace_OldOrNew(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	is(t, dir, "a 644 two")
-	if err := wholefile.Replace(filepath.Join(dir, "gone", "a"), 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) {
+	gone := filepath.Join(dir, "gone", "a")
+	if err := wholefile.Replace(gone, 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+":") { // and not a name that nobody gave it
 		t.Errorf("no folder: %v", err)
 	}
 	t.Chdir(dir)

@@ -2,7 +2,9 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -19,6 +22,7 @@ type card struct {
 	mu    sync.Mutex
 	shows desk.State
 	slow  desk.NoticeKind // of which the first is slow
+	nap   time.Duration   // for so long
 	slept atomic.Bool
 	read  func(id string) desk.State
 }
@@ -30,7 +34,7 @@ func (c *card) notify(_ context.Context, _ string, n desk.Notice) error {
 	state := c.read(n.Request)
 	if n.Kind == c.slow {
 		if c.slept.CompareAndSwap(false, true) {
-			time.Sleep(10 * time.Second)
+			time.Sleep(c.nap)
 		}
 	}
 	c.mu.Lock()
@@ -42,13 +46,16 @@ func (c *card) notify(_ context.Context, _ string, n desk.Notice) error {
 	return nil
 }
 
-// A channel may be slow: what it drew of a request before it ended comes after what it drew of the end.
+// A channel may be slow: what it drew of a request before it ended comes after what it drew of the end. So may a process be: it wakes up with a copy in its hands when
+// another one has given it up for dead, and told what it had to tell.
 func TestOutbox_ACardShowsTheEnd(t *testing.T) {
-	for _, slow := range []desk.NoticeKind{"", desk.Notify, desk.Rerender} {
-		t.Run("slow is "+string(slow), func(t *testing.T) {
+	for _, c := range []*card{
+		{}, {slow: desk.Notify, nap: 10 * time.Second}, {slow: desk.Rerender, nap: 10 * time.Second},
+		{slow: desk.Notify, nap: 3 * time.Minute}, {slow: desk.Rerender, nap: 3 * time.Minute}, // longer than the notice is left to it
+	} {
+		t.Run(fmt.Sprintf("%s takes %s", c.slow, c.nap), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memory.NewRuns(nil)
-				c := &card{slow: slow}
 				ch := new(channel)
 				change := func(config *executor.Config) {
 					ch.on(inboxAndChat)(config)
@@ -79,4 +86,84 @@ func TestOutbox_ACardShowsTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// blink is a store that cannot read a request once: after a copy of it was claimed that is drawn again.
+type blink struct {
+	store.Store
+	soon atomic.Bool
+	done atomic.Bool
+}
+
+func (b *blink) Amend(ctx context.Context, account string, beside store.Beside) error {
+	err := b.Store.Amend(ctx, account, beside)
+	if p := beside.Papers; err == nil && len(p) == 1 && p[0].Base == 1 && strings.Contains(p[0].ID, "/again") && b.done.CompareAndSwap(false, true) {
+		b.soon.Store(true)
+	}
+	return err
+}
+
+func (b *blink) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	if kind == store.RequestPaper && b.soon.CompareAndSwap(true, false) {
+		return store.Paper{}, errReset
+	}
+	return b.Store.Paper(ctx, account, kind, id)
+}
+
+// Nobody knows what was drawn if the request could not be read before. It is drawn once more, under another key than that of the notice in hand: or nothing of it could be
+// noted, and the notice would be sent again.
+func TestOutbox_WhatIsDrawnAgainWithoutALookIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &blink{Store: memory.NewRuns(nil)}
+		var slept atomic.Bool
+		ch := &channel{fail: func(n desk.Notice) error {
+			if n.Kind == desk.Rerender && slept.CompareAndSwap(false, true) {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		}}
+		e := new(dropper).executor(t, s, func(c *executor.Config) { ch.on(inboxAndChat)(c); c.Poll = time.Second })
+		id := startDrop(t, e).Interrupts[0].ID
+		e.Start()
+		time.Sleep(3 * time.Second)
+		acts(t, e, id, desk.Claim{From: by("ann")})
+		time.Sleep(3 * time.Second)
+		acts(t, e, id, desk.Release{From: by("ann")})
+		time.Sleep(10 * time.Minute)
+		if !s.done.Load() {
+			t.Fatal("nothing was drawn again")
+		}
+		for _, n := range ch.of(desk.Rerender) {
+			if what := became(t, s, n.Key); what.Tries != 1 || what.Result != "told" {
+				t.Errorf("%s: %+v", n.Key, what)
+			}
+		}
+	})
+}
+
+// Each copy that was under way when its request changed was followed by one of its own, and that by another if it changed again. A request that changes faster than a
+// channel can draw had all places in the end, and people of other accounts were told nothing.
+func TestOutbox_ARequestThatAlwaysChangesLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var drawing, most atomic.Int64
+		ch := &channel{fail: func(desk.Notice) error {
+			most.Store(max(most.Load(), drawing.Add(1)))
+			time.Sleep(10 * time.Second)
+			drawing.Add(-1)
+			return nil
+		}}
+		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) { ch.on(inboxAndChat)(c); c.Poll = time.Second })
+		id := startDrop(t, e).Interrupts[0].ID
+		e.Start()
+		for range 60 {
+			time.Sleep(time.Second)
+			acts(t, e, id, desk.Claim{From: by("ann")})
+			time.Sleep(time.Second)
+			acts(t, e, id, desk.Release{From: by("ann")})
+		}
+		time.Sleep(10 * time.Minute)
+		if drawn := len(ch.of(desk.Rerender)); drawn > 2*120 || most.Load() > 30 { // one for each change, and one for each that came meanwhile
+			t.Errorf("120 changes were drawn %d times, %d at once", drawn, most.Load())
+		}
+	})
 }

@@ -241,8 +241,10 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery,
 // reached adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
 // seen is drawn once more: whoever drew the change may have been faster. name tells an all-clear from that of another process.
 func (e *Executor) reached(account string, notice desk.Notice, name string, seen int64) (store.Beside, error) {
-	if !invites(notice) && !e.outdated(account, notice, seen) {
-		return store.Beside{}, nil
+	if !invites(notice) {
+		if outdated, err := e.outdated(account, notice, seen); !outdated || err != nil {
+			return store.Beside{}, err
+		}
 	}
 	asked, err := e.store.Question(e.life, account, notice.Request)
 	if errors.Is(err, store.ErrNotFound) {
@@ -296,13 +298,16 @@ func draws(n desk.Notice) bool {
 	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Rerender
 }
 
-// outdated reports whether a request was drawn as it is not any more. If nobody can read it nobody can draw it, either.
-func (e *Executor) outdated(account string, notice desk.Notice, seen int64) bool {
+// outdated reports whether a request was drawn as it is not any more.
+func (e *Executor) outdated(account string, notice desk.Notice, seen int64) (bool, error) {
 	if !draws(notice) {
-		return false
+		return false, nil
 	}
-	now, err := e.requestOf(e.life, account, notice.Request)
-	return err == nil && now != nil && now.revision != seen
+	now, err := e.store.Paper(e.life, account, store.RequestPaper, notice.Request)
+	if isNotFound(err) {
+		return false, nil // its run was forgotten
+	}
+	return now.Revision != seen, err // who does not know does not note that it was told: it is sent again
 }
 
 // drawAgain has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be

@@ -23,19 +23,20 @@ type card struct {
 	shows desk.State
 	slow  desk.NoticeKind // of which the first is slow
 	nap   time.Duration   // for so long
+	lost  error           // what it says then, though it has drawn it
 	slept atomic.Bool
 	read  func(id string) desk.State
 }
 
 func (c *card) notify(_ context.Context, _ string, n desk.Notice) error {
-	if n.Kind != desk.Notify && n.Kind != desk.Rerender {
+	if n.Kind != desk.Notify && n.Kind != desk.Remind && n.Kind != desk.Rerender {
 		return nil
 	}
 	state := c.read(n.Request)
-	if n.Kind == c.slow {
-		if c.slept.CompareAndSwap(false, true) {
-			time.Sleep(c.nap)
-		}
+	var err error
+	if n.Kind == c.slow && c.slept.CompareAndSwap(false, true) {
+		time.Sleep(c.nap)
+		err = c.lost
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,22 +44,23 @@ func (c *card) notify(_ context.Context, _ string, n desk.Notice) error {
 		return nil // nothing was posted yet
 	}
 	c.shows = state
-	return nil
+	return err
 }
 
 // A channel may be slow: what it drew of a request before it ended comes after what it drew of the end. So may a process be: it wakes up with a copy in its hands when
 // another one has given it up for dead, and told what it had to tell.
 func TestOutbox_ACardShowsTheEnd(t *testing.T) {
 	for _, c := range []*card{
-		{}, {slow: desk.Notify, nap: 10 * time.Second}, {slow: desk.Rerender, nap: 10 * time.Second},
+		{}, {slow: desk.Notify, nap: 10 * time.Second}, {slow: desk.Notify, nap: 10 * time.Second, lost: errReset},
+		{slow: desk.Remind, nap: 10 * time.Second}, {slow: desk.Rerender, nap: 10 * time.Second},
 		{slow: desk.Notify, nap: 3 * time.Minute}, {slow: desk.Rerender, nap: 3 * time.Minute}, // longer than the notice is left to it
 	} {
-		t.Run(fmt.Sprintf("%s takes %s", c.slow, c.nap), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s takes %s, %v", c.slow, c.nap, c.lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memory.NewRuns(nil)
 				ch := new(channel)
 				change := func(config *executor.Config) {
-					ch.on(inboxAndChat)(config)
+					ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Second), Remind: []string{"inbox"}})(config)
 					config.Desk.Notify, config.Log, config.Poll = c.notify, slog.New(slog.DiscardHandler), time.Second
 				}
 				e := new(dropper).executor(t, s, change)

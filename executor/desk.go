@@ -156,7 +156,7 @@ func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 		return nil
 	}
 	for _, n := range notices {
-		n.Key = fmt.Sprintf("%s@%d", n.Key, base) // a question that is asked again begins its route anew
+		n.Key = noticeKey(n, base)
 		body, err := e.sealPaper(c.run.Account, noticePaper, n.Key, n)
 		if err != nil {
 			return err
@@ -165,6 +165,9 @@ func (e *Executor) post(c *filing, notices []desk.Notice, base int64) error {
 	}
 	return nil
 }
+
+// noticeKey is the key of a notice that is filed with a change of a request: a question that is asked again begins its route anew.
+func noticeKey(n desk.Notice, base int64) string { return fmt.Sprintf("%s@%d", n.Key, base) }
 
 // forever is so far away that it stands for no deadline.
 func forever(from time.Time) time.Time { return from.AddDate(90, 0, 0) }

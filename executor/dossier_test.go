@@ -1,10 +1,16 @@
 package executor
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // However many runs a process meets, it has some of their dossiers at hand, and never one that was forgotten.
@@ -35,4 +41,64 @@ func TestDossiers_AreAtHandForSome(t *testing.T) {
 	if all.put(last, dossier{}, all.dropped()); len(all.runs) != rememberedDossiers {
 		t.Error("what was read after that is not at hand")
 	}
+}
+
+// asItGoes is a store in which something happens after a dossier was read or written, and before anybody hears of it.
+type asItGoes struct {
+	store.Store
+	happens func()
+}
+
+func (a *asItGoes) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+	defer a.happens()
+	return a.Store.Paper(ctx, account, kind, id)
+}
+
+func (a *asItGoes) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	defer a.happens()
+	return a.Store.Create(ctx, run)
+}
+
+// A run is deleted while somebody reads its dossier, or has just begun it: what they have in their hands does not come into the cache behind that.
+func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
+	sealed, err := box.New(box.Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &asItGoes{Store: memory.NewRuns(nil)}
+	e, err := New(Config{Store: s, Box: sealed, Providers: []provider.Provider{idle{}}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(context.Background())
+	s.happens = func() { e.dossiers.drop(store.Key{Account: "acme", Run: "any"}) }
+	if _, err = e.Run(t.Context(), Request{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, ErrPending) {
+		t.Fatal(err)
+	}
+	run, err := s.Get(t.Context(), "acme", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := e.dossiers.get(store.Key{Account: "acme", Run: run.ID}); ok {
+		t.Error("after a start it is at hand")
+	}
+	if d, err := e.dossierOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if _, ok := e.dossiers.get(store.Key{Account: "acme", Run: run.ID}); ok {
+		t.Error("after a look it is at hand")
+	}
+}
+
+// idle is a provider that gives up.
+type idle struct{ provider.Provider }
+
+func (idle) Name() string { return "idle" }
+
+func (idle) Graphs() []provider.Graph { return []provider.Graph{{Name: "it"}} }
+
+func (idle) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+
+func (idle) Execute(context.Context, provider.Execution) (provider.Result, error) {
+	return provider.Result{}, provider.ErrGiveUp
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -202,13 +202,12 @@ const unseen = -1
 // told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there. seen is the revision that the
 // request had before.
 func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery, seen int64) error {
-	resolve := allClear(notice, "")
-	for try, late := 0, false; ; try++ {
-		beside, err := e.reached(paper.Account, notice, resolve, seen)
+	for try, name := 0, ""; ; try++ {
+		beside, err := e.reached(paper.Account, notice, name, seen)
 		if err != nil {
 			return err
 		}
-		if !late {
+		if name == "" {
 			change, err := e.noted(*paper, became, time.Time{})
 			if err != nil {
 				return err
@@ -227,11 +226,11 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery,
 			return err
 		}
 		if now.Revision != paper.Revision {
-			if became.Result != told || notice.Kind != desk.Page {
+			if became.Result != told || notice.Kind != desk.Page && !draws(notice) {
 				return nil // sending it twice does no harm
 			}
-			// The page was sent late. The other process may have found the request over, and sent the all-clear before this page.
-			late, resolve = true, allClear(notice, fmt.Sprintf("-%d", became.Tries))
+			// It was sent late. The other process may have found the request over, and sent the all-clear before this page, or drawn the end before this copy.
+			name = fmt.Sprintf("-%d", became.Tries)
 		}
 		if err := backOff(e.life, try); err != nil {
 			return err
@@ -239,11 +238,13 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery,
 	}
 }
 
-// reached adds to a request whom a notice has reached. If the request is over, it posts resolve instead. What was drawn of a request that has changed since it was seen is
-// drawn once more: whoever drew the change may have been faster.
-func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.Notice, seen int64) (store.Beside, error) {
-	if !invites(notice) && !e.outdated(account, notice, seen) {
-		return store.Beside{}, nil
+// reached adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
+// seen is drawn once more: whoever drew the change may have been faster. name tells an all-clear from that of another process.
+func (e *Executor) reached(account string, notice desk.Notice, name string, seen int64) (store.Beside, error) {
+	if !invites(notice) {
+		if outdated, err := e.outdated(account, notice, seen); !outdated || err != nil {
+			return store.Beside{}, err
+		}
 	}
 	asked, err := e.store.Question(e.life, account, notice.Request)
 	if errors.Is(err, store.ErrNotFound) {
@@ -266,13 +267,13 @@ func (e *Executor) reached(account string, notice desk.Notice, resolve []desk.No
 		return store.Beside{}, err
 	}
 	if draws(notice) && known.revision != seen {
-		err = e.post(c, []desk.Notice{drawnAgain(notice, known.Request)}, known.revision)
+		err = e.drawAgain(c, notice, known)
 	}
 	if err != nil || notice.Kind == desk.Rerender {
 		return c.Beside, err
 	}
 	if isOver(known.Request, notice) {
-		err := e.post(c, resolve, known.revision)
+		err := e.post(c, allClear(notice, name), known.revision)
 		return c.Beside, err
 	}
 	request := known.Request
@@ -297,21 +298,32 @@ func draws(n desk.Notice) bool {
 	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Rerender
 }
 
-// outdated reports whether a request was drawn as it is not any more. If nobody can read it nobody can draw it, either.
-func (e *Executor) outdated(account string, notice desk.Notice, seen int64) bool {
+// outdated reports whether a request was drawn as it is not any more.
+func (e *Executor) outdated(account string, notice desk.Notice, seen int64) (bool, error) {
 	if !draws(notice) {
-		return false
+		return false, nil
 	}
-	now, err := e.requestOf(e.life, account, notice.Request)
-	return err == nil && now != nil && now.revision != seen
+	now, err := e.store.Paper(e.life, account, store.RequestPaper, notice.Request)
+	if isNotFound(err) {
+		return false, nil // its run was forgotten
+	}
+	return now.Revision != seen, err // who does not know does not note that it was told: it is sent again
 }
 
-// drawnAgain has a request drawn once more.
-func drawnAgain(drawn desk.Notice, now desk.Request) desk.Notice {
-	again := drawn
-	key, _, _ := strings.Cut(drawn.Key, "/again")
-	again.Key, again.Kind, again.Rev, again.Targets, again.Severity, again.Step = key+"/again", desk.Rerender, now.Rev, nil, "", 0
-	return again
+// drawAgain has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be
+// followed by one of its own, each time, until they have all places.
+func (e *Executor) drawAgain(c *filing, drawn desk.Notice, now *requested) error {
+	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.Rerender, Epoch: now.Place.Epoch, About: drawn.About}
+	for n := 1; ; n++ {
+		again.Key = fmt.Sprintf("%s/again%d", url.PathEscape(now.ID), n)
+		paper, err := e.store.Paper(e.life, c.run.Account, noticePaper, noticeKey(again, now.revision))
+		switch {
+		case isNotFound(err):
+			return e.post(c, []desk.Notice{again}, now.revision)
+		case err != nil || tried(paper) == 0:
+			return err
+		}
+	}
 }
 
 // allClear is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil

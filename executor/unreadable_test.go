@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -135,6 +136,34 @@ func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unlisted is a store that cannot list papers of a kind.
+type unlisted struct {
+	store.Store
+	kind store.PaperKind
+}
+
+func (u unlisted) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
+	if kind == u.kind {
+		return nil, errReset
+	}
+	return u.Store.Papers(ctx, account, kind, filter)
+}
+
+// ErrUnreadable says that everything else was written. An export that ends before that does not say so, whatever it could not open on its way.
+func TestExport_OneThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	for _, kind := range []store.PaperKind{"grant", "counter"} {
+		s := memory.NewRuns(nil)
+		keys := &forgetful{Box: testBox(t)}
+		change := func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) }
+		began(t, office(t, s, new(dropper), change), "drop-1", "inproc:drop", `{"table":"t"}`)
+		keys.lost = fmt.Sprintf("%q/%s/", known(t, s, "drop-1").Interrupts[0].ID, store.SealedData)
+		e := office(t, unlisted{s, kind}, new(dropper), change)
+		if _, err := e.Export(t.Context(), "acme", io.Discard); !errors.Is(err, errReset) || errors.Is(err, executor.ErrUnreadable) {
+			t.Errorf("without each %s: %v", kind, err)
+		}
+	}
 }
 
 // An account whose key is lost is erased all the same: a run with a request that nobody could open was never ended, and stayed.

@@ -22,11 +22,14 @@ func Replace(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return put(path, mode, write, os.Rename)
 }
 
+// madeWith is the mode of a file that [os.CreateTemp] makes.
+const madeWith = 0o600
+
 // put writes a file beside its place, and has it moved there. If anything fails nothing is left of it: nobody would look after it, and it may hold a secret.
 func put(path string, mode fs.FileMode, write func(*os.File) error, move func(from, to string) error) error {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
-	file, err := os.CreateTemp(dir, name+".part-*") // with mode 0600; whoever finds one after a crash sees what it was to be
+	file, err := os.CreateTemp(dir, name+".part-*") // whoever finds one after a crash sees what it was to be
 	if err != nil {
 		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 			wrong.Path = path // whoever asked for it has not heard of the other name
@@ -34,7 +37,9 @@ func put(path string, mode fs.FileMode, write func(*os.File) error, move func(fr
 		return err
 	}
 	defer os.Remove(file.Name())
-	err = file.Chmod(mode) // before write, which may give it to somebody else
+	if mode != madeWith { // where files have no modes, asking for one fails
+		err = file.Chmod(mode) // before write, which may give it to somebody else
+	}
 	if err == nil {
 		err = write(file)
 	}
@@ -62,7 +67,8 @@ func free(path string) error {
 	return err
 }
 
-// moveBy gives a file a second name, which no other file has. Where a file has one name only, as on a stick, the name is taken with an empty file first, in whose place it is moved.
+// moveBy gives a file a second name, which no other file has. Where a file has one name only, as on a stick, the name is taken with an empty file first, in whose place it is moved:
+// there alone, whoever stops in between leaves an empty one.
 func moveBy(link func(from, to string) error, from, to string) error {
 	err := link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {

@@ -90,6 +90,20 @@ func TestAgain_AWordThatWasCountedOnARunThatIsOver(t *testing.T) {
 	failedWith(t, mustRun(t, e, vote), "cancelled")
 }
 
+// Who began a run and does not know the state key that it was given can wait for it all the same.
+func TestAwait_WithoutAStateKey(t *testing.T) {
+	e := office(t, memory.NewRuns(nil), new(dropper), nil)
+	start := dropAs("req", "")
+	begun := waits(t, mustRun(t, e, start))
+	outcome, err := e.Await(t.Context(), start, begun.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := waits(t, outcome); again.Run != begun.Run || again.Interrupts[0].ID != begun.Interrupts[0].ID {
+		t.Errorf("%+v", again)
+	}
+}
+
 // Whose yes does not count any more is not among those who had approved, as the log has it; who is back is.
 func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
 	s, members := memory.NewRuns(nil), desk.Members{"group:dba": {"bob"}, "group:owners": {"eve"}}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +27,11 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"fermata": ma
 
 // The scripts in testdata/script are the program as people, scripts and operators see it. Each command is a process of its own.
 func TestScripts(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) { // by nohup: servers heed that, and one that is ended this way would serve for ever
+		heard := make(chan os.Signal, 1)
+		signal.Notify(heard, syscall.SIGHUP) // what is caught here is not ignored by who is begun here
+		t.Cleanup(func() { signal.Stop(heard) })
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
 		Deadline: time.Now().Add(15 * time.Minute), // a server that should not have started would serve for ever
@@ -163,8 +169,8 @@ func end(ts *testscript.TestScript, _ bool, args []string) {
 	all := <-servers
 	p := all[ts.Getenv("WORK")]
 	servers <- all
-	signal := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
-	ts.Check(p.Process.Signal(signal))
+	how := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[args[0]]
+	ts.Check(p.Process.Signal(how))
 	rest, _ := io.ReadAll(p.out)
 	err := p.Wait()
 	p.ended = true

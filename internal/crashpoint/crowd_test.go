@@ -139,7 +139,7 @@ func (c *crowd) word(i store.Asked) *op {
 	value := ""
 	switch i.Kind {
 	case fermata.InDoubt.Name():
-		value = c.truth(view.Data)
+		value = c.truth(view.Data, i.State == store.Pending)
 	default:
 		value = c.decision(o, view.Data)
 	}
@@ -172,8 +172,9 @@ func (c *crowd) decision(o *op, question json.RawMessage) string {
 	return `{"verb":"approve"}`
 }
 
-// truth is what somebody says who has looked; and if it did not happen, has seen to it that it does not happen by itself.
-func (c *crowd) truth(question json.RawMessage) string {
+// truth is what somebody says who has looked; and if it did not happen, has seen to it that it does not happen by itself. Not if somebody has answered: what is on its way
+// then is the next try, which that answer allows.
+func (c *crowd) truth(question json.RawMessage, open bool) string {
 	s := c.sim
 	var asked fermata.DoubtfulEffect
 	if err := json.Unmarshal(question, &asked); err != nil {
@@ -186,7 +187,9 @@ func (c *crowd) truth(question json.RawMessage) string {
 		}
 		return string(said)
 	}
-	s.block(asked.Key)
+	if open {
+		s.block(asked.Key)
+	}
 	return `{"happened":false}`
 }
 

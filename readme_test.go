@@ -6,31 +6,43 @@ import (
 	"testing"
 )
 
-// TestReadme_QuotesCodeThatCompiles holds the README's examples against those that run as tests.
+// TestReadme_QuotesCodeThatCompiles compares the Go code in the documents with the examples that
+// run as tests.
 func TestReadme_QuotesCodeThatCompiles(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples := []string{"example_test.go", "agent/example_test.go", "app/example_test.go"}
-	for _, file := range examples {
-		source, err := os.ReadFile(file)
+	for page, example := range map[string]string{
+		"README.md":      "example_test.go",
+		"docs/agents.md": "agent/example_test.go",
+		"docs/server.md": "app/example_test.go",
+	} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(example)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, rest, ok := strings.Cut(string(source), "// readme:start\n")
 		code, _, ok2 := strings.Cut(rest, "\n// readme:end")
 		if !ok || !ok2 {
-			t.Fatal("the marks are gone from ", file)
+			t.Fatalf("%s: the readme:start and readme:end marks are missing", example)
 		}
-		if !strings.Contains(string(readme), "```go\n"+code+"```") {
-			t.Errorf("README.md does not quote %s as it is:\n%s", file, code)
+		if !strings.Contains(string(text), "```go\n"+code+"```") {
+			t.Errorf("%s does not quote %s:\n%s", page, example, code)
+		}
+		if n := strings.Count(string(text), "```go\n"); n != 1 {
+			t.Errorf("%s has %d blocks of Go code; only the tested one is allowed", page, n)
 		}
 	}
-	if quoted := strings.Count(string(readme), "```go\n"); quoted != len(examples) {
-		t.Errorf("README.md quotes %d pieces of code; %d are tested", quoted, len(examples))
+}
+
+// TestReadme_IsShort keeps the README to what a newcomer needs first.
+func TestReadme_IsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if strings.Contains(string(readme), "BENCH") {
-		t.Error("README.md still waits for its measurements")
+	if n := strings.Count(string(text), "\n"); n > 150 {
+		t.Errorf("README.md has %d lines, at most 150 are allowed", n)
 	}
 }

@@ -131,9 +131,9 @@ func TestConfig_KnowsTheLimitsOfTheServer(t *testing.T) {
 	}
 }
 
-// The table in the README is the one of the program.
-func TestExit_TheReadmeHasTheTable(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// The table in docs/server.md lists the exit codes of the program.
+func TestExit_DocsHaveTheTable(t *testing.T) {
+	page, err := os.ReadFile("../docs/server.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +141,8 @@ func TestExit_TheReadmeHasTheTable(t *testing.T) {
 	for _, e := range exitCodes {
 		fmt.Fprintf(&table, "| %d | %s |\n", e.code, e.meaning)
 	}
-	if !strings.Contains(string(readme), table.String()) {
-		t.Errorf("README.md has not these rows:\n%s", table.String())
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("docs/server.md lacks these rows:\n%s", table.String())
 	}
 }
 

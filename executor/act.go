@@ -109,6 +109,7 @@ func (e *Executor) end(ctx context.Context, run store.Run, by desk.From, as stor
 	return whileStale(ctx, func() error {
 		waits, beside, err := e.ending(ctx, run, by, as)
 		if err == nil {
+			//mutate:cancel-names-interrupts
 			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, waits, beside)
 		}
 		return err

@@ -84,7 +84,7 @@ func onlyOpen(open []store.Interrupt, targets map[string]Answer, value json.RawM
 		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", ErrInvalid)
 	case len(open) == 0:
 		return nil, &RefusedError{Result: store.Gone}
-	case len(open) > 1:
+	case len(open) > 1: //mutate:ambiguous-answer
 		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
 	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.InDoubt.Name() || open[0].Kind == gateKind:
 		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", ErrInvalid)
@@ -100,7 +100,7 @@ func (e *Executor) answer(ctx context.Context, checks func() (provider.Check, er
 	}
 	check, err := checks()
 	if err == nil {
-		w.value, err = check(questionID(i.ID), said.Value)
+		w.value, err = check(questionID(i.ID), said.Value) //mutate:answer-checked-by-provider
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
@@ -157,7 +157,7 @@ func (e *Executor) approval(actor string, w *word) error {
 	if err := errors.Join(json.Unmarshal(question, &asked), json.Unmarshal(w.value, &decision)); err != nil {
 		return err
 	}
-	if decision.Verb == fermata.VerbExpire {
+	if decision.Verb == fermata.VerbExpire { //mutate:expire-verb-reserved
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
 	}
 	w.Verdict = store.Reject
@@ -167,6 +167,7 @@ func (e *Executor) approval(actor string, w *word) error {
 	if err != nil {
 		return err
 	}
+	//mutate:actor-from-session
 	decision.By, decision.At = actor, time.Time{} // the store knows when
 	w.question, w.decision = &asked, &decision
 	w.value, err = json.Marshal(decision)

@@ -56,6 +56,7 @@ func visible(q provider.Question, open []fermata.OpenInterrupt, applied []string
 			continue
 		}
 		if slices.Contains(applied, known.ID) || ShownDigest(known.Envelope) != ShownDigest(q.Envelope) {
+			//mutate:new-id-per-repetition
 			return nextID(known.ID) // it was answered, or shows something else now
 		}
 		return known.ID
@@ -223,5 +224,5 @@ func (e *Executor) timeout(own time.Duration) time.Duration {
 	case own <= 0:
 		return limit
 	}
-	return min(own, limit)
+	return min(own, limit) //mutate:shorter-deadline-wins
 }

@@ -70,7 +70,7 @@ func (e *Executor) outcome(ctx context.Context, request Request, t target) (ferm
 		return applied, err
 	}
 	over, err := e.became(ctx, request, t)
-	if over == nil || err != nil {
+	if over == nil || err != nil { //mutate:await-outcome-of-resume
 		return nil, err
 	}
 	// Between the two looks the resume may have been applied, and the run gone on to its end, with which others were not answered. Now it changes no more.

@@ -48,6 +48,7 @@ func (e *Executor) pulse(ctx context.Context, now time.Time, last *beat) error {
 		if err != nil {
 			return fmt.Errorf("executor: the heartbeat: %w", err)
 		}
+		//mutate:heartbeat-not-set-back
 		if heard.At.After(now) { // this process was slow, and must not move it back; or a clock was wrong
 			if now, err = e.store.Now(ctx); err != nil {
 				return err
@@ -82,12 +83,13 @@ func (e *Executor) beats(now time.Time, last beat) beat {
 	next := beat{At: now}
 	for _, o := range last.Outages {
 		if o.Start.Before(now) {
+			//mutate:outage-end-limited
 			next.Outages = append(next.Outages, outage{Start: o.Start, End: earlier(o.End, now)})
 		}
 	}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > e.config.Outage {
 		e.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
-		next.Outages = append(next.Outages, outage{Start: last.At, End: now})
+		next.Outages = append(next.Outages, outage{Start: last.At, End: now}) //mutate:outage-recorded
 		next.Outages = next.Outages[max(0, len(next.Outages)-outagesKept):]
 	}
 	return next

@@ -90,6 +90,7 @@ func (o *owner) tryBegin(ctx context.Context, effect store.NewEffect) (line stor
 
 // isOwn reports whether a line that is there already was sent from here, without an answer.
 func (o *owner) isOwn(name effectLine, effect store.NewEffect, line store.Effect) bool {
+	//mutate:effect-same-fence
 	return line.State == store.Started && line.Fence == o.lease.Fence && line.Digest == effect.Digest && line.Key == effect.Key && o.begins.isUnheard(name)
 }
 
@@ -108,5 +109,5 @@ func (o *owner) stillMine(ctx context.Context, sent time.Time) error {
 	if passed(sent, time.Now()) < o.executor.config.Lease/3*2 {
 		return nil
 	}
-	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease)
+	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease) //mutate:effect-renews-lease
 }

@@ -77,7 +77,7 @@ func (e *Executor) turn(c chore) (wait time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if wait := paper.Next.Sub(now); wait > 0 && wait <= max(c.every, choreLease) {
+	if wait := paper.Next.Sub(now); wait > 0 && wait <= max(c.every, choreLease) { //mutate:job-wait-limited
 		return wait, nil
 	} // a time that is further away was written by a clock that was wrong
 	h := &hold{Executor: e, paper: paper, pass: pass}

@@ -48,6 +48,8 @@ type charge struct {
 func minuteOf(at time.Time) int64 { return at.Unix() / int64(grain.Seconds()) }
 
 // lastOfHour is under which minute a charge is kept in the end.
+//
+//mutate:counter-hour-rounded-up
 func lastOfHour(minute int64) int64 { return minute - minute%int64(coarse) + int64(coarse) - 1 }
 
 // counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
@@ -168,7 +170,7 @@ func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charg
 		}
 		id, made := counterID(ch.Counter), charge{Minute: minuteOf(c.now), Amount: ch.Amount}
 		counter.replace(bill.Charges[id], made)
-		bill.Charges[id], bill.changed = made, true
+		bill.Charges[id], bill.changed = made, true //mutate:charge-recorded
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (e *Executor) requestsOf(ctx context.Context, c *filing) ([]desk.Request, e
 		}
 		docs = append(docs, known.Request)
 	}
-	c.requests = docs
+	c.requests = docs //mutate:requests-read-once
 	return docs, nil
 }
 

@@ -30,7 +30,7 @@ func (e *Executor) asStrong(ctx context.Context, ask *desk.Ask, c *filing, data 
 			continue
 		}
 		if need := doubtNeed(doc, &ask.Asked); last == nil {
-			ask.Need = need
+			ask.Need = need //mutate:doubt-has-requirement
 		} else {
 			ask.Need = ask.Need.Merge(need) // it was approved more than once, and it is unknown which approval this effect is of
 		}
@@ -147,12 +147,14 @@ func (e *Executor) happened(ctx context.Context, question store.Interrupt) (bool
 		return false, fmt.Errorf("executor: the ledger: %w", err)
 	}
 	return slices.ContainsFunc(history.Effects, func(line store.Effect) bool {
+		//mutate:doubt-knows-receipt
 		return line.Key == doubt.Key && line.Digest == doubt.Digest && line.Number == doubt.Try && line.State == store.Succeeded
 	}), nil
 }
 
 // settledSince is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
 func (e *Executor) settledSince(ctx context.Context, question store.Interrupt) (json.RawMessage, error) {
+	//mutate:expired-doubt-reads-ledger
 	if question.Verdict != store.Expired || question.Kind != fermata.InDoubt.Name() {
 		return nil, nil
 	}

@@ -48,6 +48,7 @@ var _ store.Checkpoints = (*draft)(nil)
 // newDraft makes the draft of an execution. known is the state in the store, if the caller has read it.
 func (e *Executor) newDraft(work *store.Work, known *store.Checkpoint) *draft {
 	d := &draft{
+		//mutate:provider-store-fenced
 		state: &sealedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
 		moment: e.config.SaveDelay, atStore: make(chan struct{}, 1),
 	}
@@ -151,7 +152,7 @@ func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case d.broken != nil:
+	case d.broken != nil: //mutate:buffer-broken-after-unknown-write
 		return 0, false, d.broken
 	case d.closed:
 		return 0, false, store.ErrFenced
@@ -178,7 +179,7 @@ func (d *draft) keep(base int64, delta store.Delta) (version int64, full bool, e
 	}
 	d.whole.Version++
 	if d.timer == nil && d.moment > 0 {
-		d.timer = time.AfterFunc(d.moment, d.due)
+		d.timer = time.AfterFunc(d.moment, d.due) //mutate:buffer-timer
 	}
 	return d.whole.Version, d.size > draftSize, nil
 }
@@ -197,13 +198,14 @@ func (d *draft) write(ctx context.Context) error {
 		return err
 	}
 	defer d.unlock()
-	if d.isClosed() {
+	if d.isClosed() { //mutate:buffer-closed-guard
 		return store.ErrFenced
 	}
 	save, err := d.take()
 	if err != nil || save == nil {
 		return err
 	}
+	//mutate:buffer-write-ignores-cancel
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	version, err := d.state.Save(lasting, d.key, save.Base, save.Delta)

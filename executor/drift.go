@@ -50,7 +50,7 @@ func (e *Executor) lastAskedAt(ctx context.Context, c *filing, address fermata.A
 	}
 	var ids []string
 	for _, i := range c.questions {
-		if i.Address == address.String() {
+		if i.Address == address.String() { //mutate:repeat-same-address
 			ids = append(ids, i.ID)
 		}
 	}
@@ -66,6 +66,7 @@ func (e *Executor) demandAgain(ctx context.Context, ask *desk.Ask, c *filing, ad
 	if last == nil {
 		return &deniedError{"nobody knows who was asked before"}
 	}
+	//mutate:repeat-keeps-editor
 	ask.Need, ask.Route, ask.Asked.Editor = last.Need, last.Route, last.LastEditor()
 	ask.Asked.Policy, ask.Asked.Rules, ask.Asked.Reason = last.Asked.Policy, last.Asked.Rules, last.Asked.Reason
 	return nil

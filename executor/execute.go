@@ -107,7 +107,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	defer stop() // coming to rest may take longer than a lease, too
 	c, state := &filing{run: work.Run}, e.newDraft(work, known.state)
 	result, span, err := e.attempt(ctx, work, c, known.dossier, state)
-	end, broken := state.close()
+	end, broken := state.close() //mutate:heartbeat-until-settled
 	var outcome fermata.Outcome
 	if err == nil {
 		err = broken
@@ -125,7 +125,7 @@ func (e *Executor) execute(work *store.Work, known atHand) fermata.Outcome {
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.handBack(ctx, work, end.sealed(), err)
+		e.handBack(ctx, work, end.sealed(), err) //mutate:hand-back-after-error
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
 	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", className(err))
@@ -149,9 +149,9 @@ func (e *Executor) attempt(ctx context.Context, work *store.Work, c *filing, kno
 
 // provide hands the run, its input and the new answers to the provider.
 func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, state *draft) (result provider.Result, err error) {
-	defer safely.Recover(&err)
+	defer safely.Recover(&err) //mutate:provider-panic-recovered
 	run := work.Run
-	if run.Attempts >= e.config.MaxAttempts {
+	if run.Attempts >= e.config.MaxAttempts { //mutate:max-attempts
 		return result, provider.ErrGiveUp // perhaps the run itself makes processes crash
 	}
 	p, err := e.providerOf(run)
@@ -177,6 +177,7 @@ func (e *Executor) provide(ctx context.Context, work *store.Work, c *filing, sta
 
 // answerOf is what became of a question, as the provider is told.
 func (e *Executor) answerOf(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
+	//mutate:expiry-reaches-provider
 	answer = provider.Answer{Interrupt: questionID(i.ID), Expired: i.Verdict == store.Expired, By: i.By, At: i.At}
 	since, err := e.settledSince(ctx, i)
 	if err != nil {
@@ -206,13 +207,14 @@ func (e *Executor) settle(ctx context.Context, work *store.Work, c *filing, resu
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	rest := store.Rest{Status: store.Waiting}
+	//mutate:checkpoint-dropped-if-spent
 	if done, over := result.Rest.(provider.Completed); over && done.Spent {
 		rest.State = end.spent
 	} else {
-		rest.State = end.sealed()
+		rest.State = end.sealed() //mutate:settle-saves-buffer
 	}
 	for _, i := range work.Decided {
-		if slices.Contains(result.Applied, questionID(i.ID)) {
+		if slices.Contains(result.Applied, questionID(i.ID)) { //mutate:applied-by-provider
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
@@ -307,7 +309,7 @@ func failed(run store.Run, code, message string) fermata.Failed {
 func (e *Executor) handBack(ctx context.Context, work *store.Work, last *store.Save, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if last != nil {
+	if last != nil { //mutate:hand-back-saves-buffer
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
 		if _, err := e.store.Fenced(work.Lease).Save(ctx, key, last.Base, last.Delta); err != nil {
 			e.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)

@@ -46,7 +46,7 @@ type Remember struct {
 
 // grantID is the id of the grant that is made of a request. Under a key it is always the same.
 func grantID(request string, r Remember) string {
-	if r.Once.Key == "" {
+	if r.Once.Key == "" { //mutate:grant-idempotent
 		return ident.Random("grt")
 	}
 	return ident.Derive("grt", request, r.By, r.Once.Key)
@@ -106,6 +106,7 @@ func (e *Executor) remember(ctx context.Context, account, request string, r Reme
 	if err := e.keepGrant(c, &g); err != nil {
 		return Grant{}, err
 	}
+	//mutate:grant-locks-request
 	c.Papers = append(c.Papers, e.again(*asked.Request)) // or the account may be erased by now, and nobody would ever delete the grant
 	return g, e.store.Amend(ctx, account, c.Beside)
 }
@@ -253,6 +254,7 @@ func (e *Executor) granted(ctx context.Context, c *filing, in policy.Input, deci
 		return cmp.Compare(bill.uses(b), bill.uses(a))
 	})
 	for _, g := range all {
+		//mutate:grant-usage-not-counted-twice
 		before := grant.Usage{Uses: g.Usage.Uses - bill.uses(g), Amount: g.Usage.Amount - bill.spent(g)}
 		use, err := g.Match(in, decision, before, in.At)
 		if err != nil {

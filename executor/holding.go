@@ -50,7 +50,7 @@ func (h *holdings) late(now time.Time, long time.Duration) (late []*holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one := range h.all {
-		if passed(one.at, now) > long {
+		if passed(one.at, now) > long { //mutate:lease-age-checked
 			late = append(late, one)
 		}
 	}
@@ -95,7 +95,7 @@ func (e *Executor) extend(ctx context.Context, one *holding) error {
 		e.held.renewed(one, begin)
 	case errors.Is(err, store.ErrFenced):
 		e.held.remove(one)
-		one.cancel()
+		one.cancel() //mutate:fenced-execution-cancelled
 	}
 	return err
 }

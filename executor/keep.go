@@ -24,7 +24,7 @@ func (e *Executor) retain() {
 	for !e.closing() {
 		now, err := e.store.Now(e.life)
 		if err == nil && guard.trusts(now) { // what is deleted because a clock has jumped does not come back
-			err = e.forgetOld(e.life, now.Add(-e.config.Retention))
+			err = e.forgetOld(e.life, now.Add(-e.config.Retention)) //mutate:retention-cutoff
 		}
 		e.complain("forgetting old runs", err)
 		e.rests(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
@@ -85,6 +85,7 @@ func (e *Executor) forget(ctx context.Context, run store.Run, why string) error 
 		return err
 	}
 	err = e.store.Forget(ctx, run.Account, run.ID, c.Beside)
+	//mutate:salt-dropped-with-run
 	e.dossiers.drop(store.Key{Account: run.Account, Run: run.ID}) // last: somebody may have read it into the cache in between
 	return err
 }

@@ -57,7 +57,7 @@ func (e *Executor) shut(place string, data []byte) []byte {
 
 // label is the label under which a value is sealed. It holds the place of the value, so that a value which is moved to another place does not open.
 func label(account string, what store.SealedWhat, id, part string) string {
-	return fmt.Sprintf("%q/%q/%s/%q", account, id, what, part)
+	return fmt.Sprintf("%q/%q/%s/%q", account, id, what, part) //mutate:label-has-account
 }
 
 func (e *Executor) seal(account string, what store.SealedWhat, id string, data []byte) []byte {
@@ -102,7 +102,7 @@ func (e *Executor) checkKey(ctx context.Context) error {
 		return err
 	}
 	if text, err := e.config.Box.Open(place, kept); err != nil || string(text) != keyCheckText {
-		return errors.Join(ErrKey, err)
+		return errors.Join(ErrKey, err) //mutate:wrong-key-rejected
 	}
 	return nil
 }
@@ -163,6 +163,7 @@ func (s *sealedState) Load(ctx context.Context, key store.Key) (store.Checkpoint
 		return checkpoint, err
 	}
 	for name, sealed := range checkpoint.Parts {
+		//mutate:part-decrypted
 		if checkpoint.Parts[name], err = s.executor.openPart(key.Account, store.SealedPart, key.Run, name, sealed); err != nil {
 			return store.Checkpoint{}, err
 		}
@@ -182,6 +183,7 @@ func (s *sealedState) seal(key store.Key, delta store.Delta) store.Delta {
 		if data == nil {
 			data = []byte{} // a box does not seal nil
 		}
+		//mutate:part-encrypted
 		put[i] = store.Part{Name: part.Name, Data: s.executor.shut(label(key.Account, store.SealedPart, key.Run, part.Name), data)}
 	}
 	return store.Delta{Put: put, Delete: delta.Delete}

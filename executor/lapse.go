@@ -43,6 +43,7 @@ func (e *Executor) lapse(i store.Interrupt, paper *store.Paper, now time.Time, o
 		e.config.Log.Error("a request cannot expire, and is put off", "account", i.Account, "request", i.ID, "for", pause, "err", err)
 		change := e.again(*paper)
 		change.Deadline = now.Add(pause)
+		//mutate:unreadable-request-does-not-expire
 		return store.Beside{Papers: []store.PaperChange{change}}, false
 	}
 	return c.Beside, otherwise
@@ -76,5 +77,6 @@ func (e *Executor) lapses(c *filing, known *requested, now time.Time, outages []
 func (c *filing) expired(interrupt string, deadline time.Time) error {
 	place := c.place()
 	place.Interrupt = interrupt
+	//mutate:expiry-without-request-audited
 	return c.line(clockLine, place, audit.Expired{Deadline: audit.At(deadline)})
 }

@@ -131,12 +131,12 @@ func (e *Executor) send(n *claimedNotice) error {
 	request, unknown := e.requestOf(e.life, n.paper.Account, notice.Request)
 	over := unknown == nil && (request == nil || isOver(request.Request, notice))
 	switch {
-	case over && invites(notice):
+	case over && invites(notice): //mutate:no-page-after-decision
 		if n.tries > 1 { // a process that died may have sent it
 			return e.told(&n.paper, notice, delivery{n.tries, moot}, unseen)
 		}
 		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
-	case unknown == nil && !over && request.Void(notice):
+	case unknown == nil && !over && request.Void(notice): //mutate:no-page-while-snoozed
 		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
 	}
 	seen := int64(unseen)
@@ -158,6 +158,7 @@ func (e *Executor) send(n *claimedNotice) error {
 
 // isOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
 func isOver(request desk.Request, notice desk.Notice) bool {
+	//mutate:page-of-old-incident
 	return request.State != desk.Open || notice.Incident != "" && notice.Incident != request.Incident()
 }
 
@@ -226,6 +227,7 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery,
 			return err
 		}
 		if now.Revision != paper.Revision {
+			//mutate:late-page-resolved
 			if became.Result != told || notice.Kind != desk.Page && !draws(notice) {
 				return nil // sending it twice does no harm
 			}

@@ -33,7 +33,7 @@ func (o *owner) Ledger() fermata.Ledger { return o }
 // Begin writes a line into the ledger for an effect that is about to happen, after the state that led to it was saved. The store refuses it if no
 // decision approves exactly this effect, or the run has another owner.
 func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
-	if err := o.state.write(ctx); err != nil {
+	if err := o.state.write(ctx); err != nil { //mutate:effect-saves-buffer-first
 		return fermata.LedgerLine{}, false, err
 	}
 	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
@@ -78,7 +78,7 @@ func (o *owner) begin(ctx context.Context, effect store.NewEffect, intent fermat
 func (o *owner) approved(ctx context.Context, intent fermata.Intent) (string, error) {
 	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
 	if err != nil { // it is not known whether it is approved, and a run must not fail for that
-		return "", err
+		return "", err //mutate:approval-lookup-error
 	}
 	for _, i := range asked {
 		if i.ID != intent.Interrupt && questionID(i.ID) == intent.Interrupt && i.Verdict == store.Approve && i.Final == intent.Digest {
@@ -103,10 +103,12 @@ func (o *owner) allowed(intent fermata.Intent) (*store.Allowed, error) {
 // End writes into the ledger how an effect ended. It does not end with ctx: what was done has to be written down, also if the store is away for a while.
 // Nobody else knows, and a person would be asked what happened.
 func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
+	//mutate:effect-end-ignores-cancel
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := o.tryEnd(ctx, intent, line)
+		//mutate:effect-result-retried
 		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.executor.pauses(ctx, pause) {
 			return err
 		}
@@ -116,6 +118,7 @@ func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.Led
 func (o *owner) tryEnd(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
 	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded}
 	if line.State == fermata.EffectFailed {
+		//mutate:effect-error-not-stored
 		end.State, end.Error = store.Faulted, "the effect failed" // what it said may hold anything
 	}
 	err := o.end(ctx, end, line.Receipt)

@@ -237,6 +237,7 @@ func (c *filing) ending(change desk.Change, event desk.Event) audit.Body {
 	case desk.Escaped:
 		return audit.Decided{Verb: audit.Escape, Settles: true, ResumeID: c.resume, Reason: c.digest(change.Final.Reason)}
 	}
+	//mutate:repeated-vote-audited
 	if slices.ContainsFunc(change.Facts, func(e desk.Event) bool { return e.What == desk.WasVoted }) {
 		return nil
 	}

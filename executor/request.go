@@ -160,18 +160,18 @@ func (e *Executor) prepare(ctx context.Context, request Request, begin *store.Ne
 	last, err := e.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // or it was forgotten meanwhile
-		begin.After = 0
+		begin.After = 0 //mutate:start-after-forgotten-run
 		return "", nil
 	case err != nil:
 		return "", err
 	}
 	begin.After = last.Generation
 	switch {
-	case last.InputDigest == begin.InputDigest:
+	case last.InputDigest == begin.InputDigest: //mutate:start-idempotent
 		return last.ID, nil
 	case !last.Status.Alive() && !request.Once:
 		return "", nil
-	case !request.Supersede || request.Once:
+	case !request.Supersede || request.Once: //mutate:supersede-only-on-request
 		return "", fmt.Errorf("%w: %q", ErrInUse, begin.StateKey)
 	}
 	if err = e.end(ctx, last, request.from(), store.Superseded); errors.Is(err, store.ErrNotFound) {
@@ -276,7 +276,7 @@ func checkJSON(what string, data json.RawMessage, limit int) error {
 	if len(data) > limit {
 		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
 	}
-	if err := strictjson.CheckValue(data); err != nil {
+	if err := strictjson.CheckValue(data); err != nil { //mutate:answer-strict-json
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
 	}
 	return nil
@@ -297,7 +297,7 @@ func startDigest(r Request) string { return digest(r.Graph+"\n"+r.StartID, r.Inp
 
 // bodyDigest is the same for all repetitions of a request, and for nothing else.
 func bodyDigest(r Request) string {
-	body, err := json.Marshal(struct {
+	body, err := json.Marshal(struct { //mutate:resume-body-compared
 		StateKey string
 		Value    json.RawMessage
 		Targets  map[string]Answer

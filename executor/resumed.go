@@ -60,7 +60,7 @@ func (e *Executor) keptAnswer(ctx context.Context, d store.Decision) (kept keptA
 func (e *Executor) answeredBefore(ctx context.Context, d store.Decision) (keptAnswer, error) {
 	before, err := e.keptAnswer(ctx, d)
 	switch {
-	case err != nil || before.revision == 0:
+	case err != nil || before.revision == 0: //mutate:resume-result-looked-up
 		return before, err
 	case before.Body != d.Body:
 		return before, store.ErrReused
@@ -75,7 +75,7 @@ func (e *Executor) answeredBefore(ctx context.Context, d store.Decision) (keptAn
 // leaveToStore writes the paper which says that the store answers, unless the store has answered already. It returns ErrStale if another process wrote
 // the paper.
 func (e *Executor) leaveToStore(ctx context.Context, d store.Decision, before keptAnswer) error {
-	if before.Store {
+	if before.Store { //mutate:resume-result-by-store
 		return nil
 	}
 	if _, err := e.store.Resumed(ctx, d.Account, d.Actor, d.ResumeID); !errors.Is(err, store.ErrNotFound) {
@@ -128,7 +128,7 @@ func (e *Executor) stillOpen(ctx context.Context, account, interrupt string) err
 	switch {
 	case isNotFound(err):
 		return nil // the run was deleted, and all answers with it
-	case err == nil && now.State != store.Pending:
+	case err == nil && now.State != store.Pending: //mutate:resume-conflict-still-pending
 		return store.ErrStale
 	}
 	return err
@@ -154,7 +154,7 @@ func (e *Executor) logRefusal(ctx context.Context, run store.Run, request Reques
 	}
 	d := resumeOf(run, request)
 	return whileStale(ctx, func() error {
-		kept, err := e.answeredBefore(ctx, d)
+		kept, err := e.answeredBefore(ctx, d) //mutate:resume-result-of-others
 		if err != nil || kept.Logged {
 			return err
 		}

@@ -59,14 +59,14 @@ func later(err error, attempts int) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
 	}
-	return &provider.RetryError{After: afterAttempts(attempts), Err: err}
+	return &provider.RetryError{After: afterAttempts(attempts), Err: err} //mutate:policy-store-error-retried
 }
 
 // ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
 // another action was charged since the counters were read.
 func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *draft, action fermata.ActionRequest) (fermata.Ruling, error) {
 	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
-	c := &filing{run: run, dossier: d, key: chargeKey(run, action)}
+	c := &filing{run: run, dossier: d, key: chargeKey(run, action)} //mutate:charge-key-set
 	var err error
 	if c.now, err = e.store.Now(ctx); err != nil {
 		return fermata.Ruling{}, err
@@ -81,7 +81,7 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	if j.Decision, err = e.granted(ctx, c, j.rated, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}
-	if j.Verdict != policy.Ask {
+	if j.Verdict != policy.Ask { //mutate:ruling-saved-first
 		if err := state.write(ctx); err != nil {
 			return fermata.Ruling{}, err
 		}
@@ -90,7 +90,7 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 	case policy.Allow:
 		err = e.allowed(ctx, c, j)
 	case policy.Deny:
-		err = e.denied(ctx, c, j, action.Digest)
+		err = e.denied(ctx, c, j, action.Digest) //mutate:denial-audited
 	case policy.Ask: // it is judged again, and the ruling is filed, when the question is asked
 	}
 	return j.Ruling(), err
@@ -99,11 +99,11 @@ func (e *Executor) ruling(ctx context.Context, run store.Run, d dossier, state *
 // allowed charges an action that the rules allow, and files the ruling.
 func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
 	known := false
-	err := e.charge(ctx, c, j.Charges)
+	err := e.charge(ctx, c, j.Charges) //mutate:allowed-action-charged
 	if err == nil {
 		err = c.fileCounters()
 	}
-	if err == nil && c.run.Attempts > 0 {
+	if err == nil && c.run.Attempts > 0 { //mutate:ruling-recorded-once
 		known, err = e.ruled(ctx, c.run, c.key)
 	}
 	if err == nil && !known {
@@ -117,6 +117,7 @@ func (e *Executor) allowed(ctx context.Context, c *filing, j *judgement) error {
 
 // chargeKey names an action at its place in a run. Another round of a loop is another place.
 func chargeKey(run store.Run, action fermata.ActionRequest) string {
+	//mutate:charge-key-has-place
 	return ident.Derive("c", run.ID, action.Address.String(), action.Place, action.Digest)
 }
 
@@ -208,7 +209,7 @@ func (e *Executor) denyAsking(ctx context.Context, c *filing, j *judgement, ask 
 	if err := e.deny(ctx, stands, j, c.ruledKey(replay.Denied, ask.ID, nil), ask.Asked.Digest, ask.ID); err != nil {
 		return err
 	}
-	c.stands = stands.Beside
+	c.stands = stands.Beside //mutate:refused-interrupt-audited
 	return &deniedError{j.Reason}
 }
 
@@ -281,5 +282,5 @@ func (e *Executor) chargeFor(ctx context.Context, c *filing, w word, final desk.
 			return err
 		}
 	}
-	return e.charge(ctx, c, j.Charges)
+	return e.charge(ctx, c, j.Charges) //mutate:approved-action-charged
 }

@@ -59,8 +59,10 @@ func (e *Executor) keepRuling(ctx context.Context, c *filing, j *judgement, stag
 	if err != nil {
 		return err
 	}
+	//mutate:ruling-belongs-to-run
 	paper := store.PaperChange{Kind: rulingPaper, ID: rulingID(c.now, stage, key), Run: c.run.ID, Facts: facts}
 	if !e.config.Desk.ForgetRulings {
+		//mutate:ruling-encrypted
 		if paper.Body, err = e.sealPaper(c.run.Account, rulingPaper, paper.ID, ruled); err != nil {
 			return err
 		}
@@ -135,6 +137,7 @@ func (e *Executor) keepPolicy(ctx context.Context, c *filing, set *policy.Set) e
 		return err
 	}
 	c.Papers = append(c.Papers, paper)
+	//mutate:policy-load-audited
 	return c.line(theSystem, audit.Place{}, audit.PolicyLoaded{Ruling: audit.Ruling{Digest: name.digest, Version: clip(set.Version())}, Rules: len(set.Rules())})
 }
 

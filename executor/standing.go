@@ -71,6 +71,7 @@ func (e *Executor) lookBack(ctx context.Context, l *looked, targets map[string]A
 func (l *looked) requestOf(e *Executor, interrupt string) (*requested, error) {
 	paper := l.Paper(store.RequestPaper, interrupt)
 	if paper == nil {
+		//mutate:request-document-required
 		return nil, e.unreadable(l.Run.Account, string(store.RequestPaper), interrupt, errors.New("it is gone"))
 	}
 	return e.readRequest(*paper)
@@ -89,7 +90,7 @@ func (l *looked) dossierOf(ctx context.Context, e *Executor) (d dossier, err err
 		d, err = e.openDossier(*paper)
 	}
 	if err == nil {
-		l.dossier = &d
+		l.dossier = &d //mutate:snapshot-not-cached
 	}
 	return d, err
 }
@@ -97,6 +98,7 @@ func (l *looked) dossierOf(ctx context.Context, e *Executor) (d dossier, err err
 // stateFor returns the state that was read before the decision, if the execution after it can begin with that; otherwise nil. Only the owner of a run changes
 // its state, and every owner has a fence of its own. So the state is unchanged if the run had no owner when it was read and the fence has grown by one.
 func (l *looked) stateFor(work *store.Work) *store.Checkpoint {
+	//mutate:snapshot-fence-matches
 	if l.Run.Status != store.Waiting || work.Run.ID != l.Run.ID || work.Run.Fence != l.Run.Fence+1 {
 		return nil
 	}

@@ -62,6 +62,7 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 			return store.Receipt{}, err
 		}
 	case bad == nil: // also for the resume id: another process may have another answer for it
+		//mutate:settling-submission-recorded
 		decision.Beside.Papers = append(decision.Beside.Papers, resumeFacts{Body: decision.Body, Store: true}.change(decision, before.revision))
 	default:
 		if _, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
@@ -75,6 +76,7 @@ func (e *Executor) weigh(ctx context.Context, l *looked, request Request) (store
 		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
 	}
 	// If the caller hangs up now, the run must not stay claimed without being executed.
+	//mutate:vote-ignores-disconnect
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	// Also for a resume id that is known: the store says whether this is the same decision, and answers the same again.
@@ -181,10 +183,11 @@ func (e *Executor) keepEdit(ctx context.Context, c *filing, interrupt string) er
 // elsewhere finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
 // decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
 func (e *Executor) elsewhere(ctx context.Context, c *filing, known *requested, edits bool) ([]string, error) {
+	//mutate:edit-excludes-prior-approver
 	if !edits && !slices.Contains(known.Need.Exclude, desk.PriorApprover) {
 		return nil, nil
 	}
-	if err := e.noticeApprovals(ctx, c); err != nil {
+	if err := e.noticeApprovals(ctx, c); err != nil { //mutate:prior-approvals-locked-first
 		return nil, err
 	}
 	return e.approversBeside(ctx, c, known)

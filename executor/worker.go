@@ -61,7 +61,7 @@ func (e *Executor) take() (*store.Work, error) {
 	if err := e.keepOwn(e.life); err != nil {
 		return nil, err
 	}
-	if waits, err := e.givesTime(); waits || err != nil {
+	if waits, err := e.givesTime(); waits || err != nil { //mutate:takeover-pause-after-outage
 		return nil, err
 	}
 	work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
@@ -118,8 +118,9 @@ func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, e
 		return 0, 0, err
 	}
 	e.heard()
-	if !guard.trusts(now) {
+	if !guard.trusts(now) { //mutate:clock-jump-guard
 		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped.Round(time.Second))
+		//mutate:clock-behind-guard
 		if guard.behind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
 			err = e.pulse(e.life, now, last)
 		}

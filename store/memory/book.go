@@ -59,6 +59,7 @@ func newBook() book {
 func (b *book) newest(account, stateKey string) *bookedRun {
 	var newest *bookedRun
 	for key, run := range b.runs {
+		//mutate:memory-state-key-account
 		if key.Account == account && run.StateKey == stateKey && (newest == nil || run.Generation > newest.Generation) {
 			newest = run
 		}
@@ -72,7 +73,7 @@ func (b *book) create(now time.Time, n store.NewRun) (store.Lease, error) {
 	}
 	newest := 0
 	if last := b.newest(n.Account, n.StateKey); last != nil {
-		if last.Status.Alive() {
+		if last.Status.Alive() { //mutate:memory-one-live-run
 			return store.Lease{}, store.ErrExists
 		}
 		newest = last.Generation
@@ -114,7 +115,7 @@ func (b *book) claim(now time.Time, c store.Claim) *store.Work {
 	}
 	takenOver := best.Status == store.Running
 	best.Status, best.Owner, best.Until, best.Updated = store.Running, c.Owner, now.Add(c.Lease), now
-	best.Fence++
+	best.Fence++ //mutate:memory-claim-raises-fence
 	if takenOver {
 		best.Attempts++
 	}
@@ -128,6 +129,7 @@ func (b *book) claim(now time.Time, c store.Claim) *store.Work {
 }
 
 func claimable(run *bookedRun, now time.Time) bool {
+	//mutate:memory-claim-expired-only
 	return run.Status == store.Ready && !run.delayed.After(now) || run.Status == store.Running && !run.Until.After(now)
 }
 
@@ -145,7 +147,7 @@ func before(a, b *bookedRun) bool {
 // owned returns the run of a lease that is still good.
 func (b *book) owned(lease store.Lease) (*bookedRun, error) {
 	run := b.runs[store.Key{Account: lease.Account, Run: lease.Run}]
-	if run == nil || run.Status != store.Running || run.Fence != lease.Fence {
+	if run == nil || run.Status != store.Running || run.Fence != lease.Fence { //mutate:memory-lease-fence
 		return nil, store.ErrFenced
 	}
 	return run, nil
@@ -161,9 +163,11 @@ func (b *book) rest(now time.Time, lease store.Lease, rest store.Rest) (store.St
 		return "", err
 	}
 	for _, i := range run.asked {
+		//mutate:memory-applied-by-provider
 		if slices.Contains(rest.Applied, i.ID) && i.State == store.Decided && !i.Applied {
 			i.Applied = true
 			for key, resume := range b.resumes {
+				//mutate:memory-first-outcome
 				if key.account == run.Account && key.id == i.ResumeID && key.actor == i.By && resume.Outcome == nil {
 					resume.Outcome = rest.Outcome // the first stands: a resume id has one answer
 				}
@@ -211,7 +215,7 @@ func (b *book) show(now time.Time, run *bookedRun, open []store.NewInterrupt, ch
 func (b *book) settle(now time.Time, run *bookedRun, status store.Status) {
 	unapplied := slices.ContainsFunc(run.asked, func(i *store.Interrupt) bool { return i.State == store.Decided && !i.Applied })
 	run.Owner, run.Until, run.Updated = "", time.Time{}, now
-	if unapplied && status == store.Waiting {
+	if unapplied && status == store.Waiting { //mutate:memory-settle-sees-decision
 		b.wake(now, run)
 		return
 	}
@@ -259,8 +263,8 @@ func (b *book) retry(now time.Time, account, id string, beside store.Beside) (st
 
 func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 	key := resumeKey{d.Account, d.Actor, d.ResumeID}
-	if known := b.resumes[key]; known != nil {
-		if known.body != d.Body {
+	if known := b.resumes[key]; known != nil { //mutate:memory-resume-id-known
+		if known.body != d.Body { //mutate:memory-resume-id-conflict
 			return store.Receipt{}, store.ErrReused
 		}
 		return known.again(), nil
@@ -269,17 +273,17 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		return store.Receipt{}, store.ErrKey
 	}
 	receipt := store.Receipt{Run: d.Run, Result: store.Accepted, At: now}
-	run := b.runs[store.Key{Account: d.Account, Run: d.Run}]
+	run := b.runs[store.Key{Account: d.Account, Run: d.Run}] //mutate:memory-decision-account
 	for _, answer := range d.Answers {
 		if result := run.refusal(now, answer); result != store.Accepted {
-			receipt.Result, receipt.Interrupt = result, answer.Interrupt
+			receipt.Result, receipt.Interrupt = result, answer.Interrupt //mutate:memory-refused-together
 			break
 		}
 	}
 	switch {
 	case run == nil:
 		return receipt, nil
-	case receipt.Result != store.Accepted && !d.Beside.IsEmpty():
+	case receipt.Result != store.Accepted && !d.Beside.IsEmpty(): //mutate:memory-refusal-not-final
 		return store.Receipt{}, store.ErrStale
 	}
 	if receipt.Result == store.Accepted {
@@ -287,7 +291,7 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 		switch {
 		case run.vague(d):
 			err = store.ErrKey
-		case err == nil && !b.brings(d):
+		case err == nil && !b.brings(d): //mutate:memory-decision-has-request
 			err = store.ErrStale
 		}
 		if err != nil {
@@ -301,8 +305,8 @@ func (b *book) decide(now time.Time, d store.Decision) (store.Receipt, error) {
 			i.State, i.Verdict, i.Final, i.Answer = store.Decided, answer.Verdict, answer.Final, answer.Data
 			i.By, i.Via, i.Source, i.At, i.ResumeID = d.Actor, d.Via, store.Person, now, d.ResumeID
 		}
-		write() // what is decided has no deadline any more that could move
-		if run.Status == store.Waiting {
+		write()                          // what is decided has no deadline any more that could move
+		if run.Status == store.Waiting { //mutate:memory-decision-wakes
 			b.wake(now, run)
 		}
 	}
@@ -344,13 +348,13 @@ func (run *bookedRun) refusal(now time.Time, answer store.Answer) store.Result {
 	switch {
 	case i == nil:
 		return store.Unknown
-	case i.State == store.Decided:
+	case i.State == store.Decided: //mutate:memory-already-decided
 		return store.AlreadyDecided
-	case i.State == store.Withdrawn || !run.Status.Alive():
+	case i.State == store.Withdrawn || !run.Status.Alive(): //mutate:memory-withdrawn-refused
 		return store.Gone
-	case !i.Deadline.IsZero() && !i.Deadline.After(now):
+	case !i.Deadline.IsZero() && !i.Deadline.After(now): //mutate:memory-decision-in-time
 		return store.TooLate
-	case answer.Shown != "" && answer.Shown != i.Shown:
+	case answer.Shown != "" && answer.Shown != i.Shown: //mutate:memory-shown-compared
 		return store.Mismatch
 	}
 	return store.Accepted
@@ -360,6 +364,7 @@ func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt
 	var due []*store.Interrupt
 	for _, run := range b.runs {
 		for _, i := range run.asked {
+			//mutate:memory-expiry-due
 			if run.Status.Alive() && i.State == store.Pending && !i.Deadline.IsZero() && !i.Deadline.After(now) && (until.IsZero() || !i.Deadline.After(until)) {
 				due = append(due, i)
 			}
@@ -378,11 +383,12 @@ func (b *book) expire(now, until time.Time, limit int, with func(store.Interrupt
 			if write, err = b.beside(now, i.Account, beside); err != nil {
 				continue
 			}
-			if beside.PutsOff(i.ID) {
+			if beside.PutsOff(i.ID) { //mutate:memory-postponed-not-expired
 				write()
 				continue
 			}
 		}
+		//mutate:memory-expiry-verdict
 		i.State, i.Verdict, i.Source, i.By, i.At = store.Decided, store.Expired, store.Clock, "clock", now
 		write()
 		run := b.runs[store.Key{Account: i.Account, Run: i.Run}]
@@ -412,7 +418,7 @@ func (b *book) cancel(now time.Time, account, id string, as store.Status, waits 
 	if run == nil || !run.Status.Alive() {
 		return store.Run{}, store.ErrNotFound
 	}
-	if waits != nil && !run.waitsFor(waits) {
+	if waits != nil && !run.waitsFor(waits) { //mutate:memory-cancel-knows-interrupts
 		return store.Run{}, store.ErrStale
 	}
 	write, err := b.beside(now, account, beside)
@@ -422,7 +428,7 @@ func (b *book) cancel(now time.Time, account, id string, as store.Status, waits 
 	b.show(now, run, nil, beside.Requests())
 	write()
 	run.Status, run.Owner, run.Until, run.Updated = as, "", time.Time{}, now
-	run.Fence++
+	run.Fence++ //mutate:memory-cancel-raises-fence
 	b.note(now, run, store.EventKind(as), "")
 	return run.Run, nil
 }

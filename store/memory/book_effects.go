@@ -15,21 +15,23 @@ func (b *book) begin(now time.Time, lease store.Lease, n store.NewEffect) (store
 	if n.Allowed != nil {
 		known := b.asked(run.Account, n.Interrupt)
 		switch {
+		//mutate:memory-policy-cannot-override
 		case known == nil && n.Digest == "", known != nil && known.Source != store.Policy: // what people were asked is theirs to decide
 			return store.Effect{}, false, store.ErrNotApproved
 		case known == nil && stale != nil:
 			return store.Effect{}, false, stale
 		case known == nil:
-			b.allow(now, run, n)
+			b.allow(now, run, n) //mutate:memory-policy-allows
 		}
 	}
 	n.Allowed, n.Beside = nil, store.Beside{} // the one is in the interrupt, the other is written below
 	i := run.find(n.Interrupt)
+	//mutate:memory-effect-approved
 	if i == nil || i.State != store.Decided || i.Verdict != store.Approve || i.Final == "" || i.Final != n.Digest {
 		return store.Effect{}, false, store.ErrNotApproved
 	}
 	key := effectKey{lease.Account, n.Interrupt, n.Number}
-	if line := b.effects[key]; line != nil {
+	if line := b.effects[key]; line != nil { //mutate:memory-effect-begun-once
 		return *line, false, nil
 	}
 	if stale != nil {
@@ -69,7 +71,7 @@ func (b *book) end(now time.Time, end store.EffectEnd) error {
 	if line == nil {
 		return store.ErrNotFound
 	}
-	if line.State != store.Started {
+	if line.State != store.Started { //mutate:memory-effect-ended-once
 		return nil
 	}
 	write, err := b.beside(now, end.Account, end.Beside)

@@ -60,7 +60,7 @@ func (b *book) feed(account, after string, limit int) ([]store.Event, string, er
 		if len(list) == limit {
 			break
 		}
-		if line.Account == account {
+		if line.Account == account { //mutate:memory-events-account
 			list = append(list, line.Event)
 			after = strconv.FormatInt(line.place, 10)
 		}

@@ -68,16 +68,17 @@ func (b *book) forget(now time.Time, account, id string, beside store.Beside) (b
 	switch {
 	case run == nil:
 		return false, nil
-	case run.Status.Alive():
+	case run.Status.Alive(): //mutate:memory-live-run-kept
 		return false, store.ErrAlive
 	}
 	write, err := b.beside(now, account, beside)
 	if err != nil {
 		return false, err
 	}
-	write()
+	write() //mutate:memory-deletion-audited
 	delete(b.runs, key)
 	maps.DeleteFunc(b.resumes, func(key resumeKey, r *bookedResume) bool { return key.account == account && r.Run == id })
+	//mutate:memory-effects-deleted-with-run
 	maps.DeleteFunc(b.effects, func(key effectKey, line *store.Effect) bool { return key.account == account && line.Run == id })
 	maps.DeleteFunc(b.papers, func(key paperKey, p *store.Paper) bool { return key.account == account && p.Run == id })
 	b.log.lines = slices.DeleteFunc(b.log.lines, func(line happened) bool { return line.Account == account && line.Run == id })

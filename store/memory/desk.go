@@ -31,7 +31,7 @@ func (b *book) beside(now time.Time, account string, beside store.Beside) (write
 		if kept := b.papers[paperKey{account, p.Kind, p.ID}]; kept != nil {
 			revision = kept.Revision
 		}
-		if p.Base != revision {
+		if p.Base != revision { //mutate:memory-document-revision
 			return nil, store.ErrStale
 		}
 	}
@@ -46,12 +46,13 @@ func (b *book) put(now time.Time, account string, beside store.Beside) {
 			kept = &store.Paper{Account: account, Kind: p.Kind, ID: p.ID, Run: p.Run, Created: now}
 			b.papers[key] = kept
 		}
+		//mutate:memory-deadline-only-pending
 		if i := b.asked(account, p.ID); p.Kind == store.RequestPaper && !p.Deadline.IsZero() && i != nil && i.State == store.Pending {
 			i.Deadline = p.Deadline
 		}
 		kept.Revision, kept.Body, kept.Facts, kept.Next, kept.Updated = p.Base+1, p.Body, p.Facts, p.Next, now
 	}
-	if len(beside.Audit) == 0 {
+	if len(beside.Audit) == 0 { //mutate:memory-audit-written
 		return
 	}
 	log := b.audit[account]
@@ -72,7 +73,7 @@ func (b *book) put(now time.Time, account string, beside store.Beside) {
 // withdrawal itself moves on by that.
 func (b *book) moveOn(now time.Time, i *store.Interrupt) {
 	if request := b.papers[paperKey{i.Account, store.RequestPaper, i.ID}]; request != nil {
-		request.Revision++
+		request.Revision++ //mutate:memory-withdrawal-touches-request
 		request.Next, request.Updated = time.Time{}, now
 	}
 }

@@ -207,7 +207,7 @@ func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store
 		return 0, store.ErrKey
 	}
 	return do(ctx, f.Runs, func(b *book, _ time.Time) (int64, error) {
-		if _, err := b.owned(f.lease); err != nil {
+		if _, err := b.owned(f.lease); err != nil { //mutate:memory-save-fenced
 			return 0, err
 		}
 		return f.save(key, base, delta)

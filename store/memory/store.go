@@ -77,7 +77,7 @@ func (s *Store) save(key store.Key, base int64, delta store.Delta) (int64, error
 	case !ok && base == 0:
 		r = new(run)
 		s.runs[key] = r
-	case !ok || r.version != base:
+	case !ok || r.version != base: //mutate:memory-save-version
 		return 0, store.ErrStale
 	}
 	for _, name := range delta.Delete {

@@ -66,6 +66,7 @@ func scanEffect(rows pgx.CollectableRow) (e store.Effect, err error) {
 // receiptColumns are what receiptDest takes; p is the table. The outcome of a resume is that of the rest which applied it: with the run as long as there was
 // no other, with the resume since. newReceiptColumns are those of a resume that nothing can have come of yet.
 const (
+	//mutate:postgres-resume-outcome
 	receiptColumns = `p.run, p.result, p.interrupt, p.created_at, coalesce(p.outcome,
        (SELECT r.outcome FROM runs AS r WHERE r.key = p.run_key AND r.account = p.account AND r.rests = p.rest))`
 	newReceiptColumns = `p.run, p.result, p.interrupt, p.created_at, NULL::bytea`

@@ -149,6 +149,7 @@ func heeded(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.
 		}
 		var ignored []string
 		for _, name := range vital {
+			//mutate:postgres-pooler-checked
 			if counts[name] != sent[name] && (!plain.MatchString(counts[name]) || pgx.Identifier{counts[name]}.Sanitize() != sent[name]) {
 				ignored = append(ignored, name+" = "+sent[name])
 			}
@@ -170,7 +171,7 @@ func setRuntimeParams(params map[string]string, config Config) error {
 	// A change is on disk when it is acknowledged.
 	switch params["synchronous_commit"] {
 	case "":
-		params["synchronous_commit"] = "on"
+		params["synchronous_commit"] = "on" //mutate:postgres-synchronous-commit
 	case "on", "remote_apply":
 	default:
 		return fmt.Errorf("%w: with this synchronous_commit an acknowledged save could be lost", ErrConfig)
@@ -218,7 +219,7 @@ func parse(connString string) (*pgxpool.Config, error) {
 		return nil, fmt.Errorf("%w: a file that the connection string names: %w (%s)", ErrConfig, pathErr.Err, advice)
 	}
 	if err != nil || isMisread(connString, pool) {
-		return nil, fmt.Errorf("%w: %s", ErrConfig, advice)
+		return nil, fmt.Errorf("%w: %s", ErrConfig, advice) //mutate:postgres-dsn-hidden
 	}
 	plain, err := pgx.ParseConfig(connString)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 	var made string
 	known, revoked := false, false
 	t.find(&revoked, []any{&made}, revokeCredentialSQL, id, account)
-	if err := t.beside(account, beside); err != nil {
+	if err := t.beside(account, beside); err != nil { //mutate:postgres-key-revoked-once
 		return err
 	}
 	t.find(&known, []any{&one}, credentialHereSQL, id, account)

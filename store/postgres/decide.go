@@ -15,6 +15,7 @@ const (
 	// If there is something beside the decision a refusal is not recorded: then there is no row either.
 	//
 	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
+	//mutate:postgres-decide-statement
 	decideSQL = `
 WITH ` + clock + `,
 answer AS MATERIALIZED (
@@ -58,6 +59,7 @@ answer AS MATERIALIZED (
 SELECT ` + newReceiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
 
 	// wake makes a run ready that waits.
+	//mutate:postgres-wake-statement
 	wake = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
            ready_no = CASE r.status WHEN 'waiting' THEN nextval('ready_numbers') ELSE r.ready_no END,
            updated_at = CASE r.status WHEN 'waiting' THEN clock.now ELSE r.updated_at END`
@@ -138,7 +140,7 @@ func answerColumns(d store.Decision) []any {
 // replay returns the receipt of a resume id that was answered before.
 func (s *Store) replay(ctx context.Context, d store.Decision) (store.Receipt, error) {
 	receipt, body, err := s.resume(ctx, d.Account, d.Actor, d.ResumeID)
-	if err == nil && body != d.Body {
+	if err == nil && body != d.Body { //mutate:postgres-resume-id-conflict
 		return store.Receipt{}, store.ErrReused
 	}
 	return receipt, err

@@ -33,7 +33,9 @@ const (
 	changeIsMade = `set_config('fermata.made', 'on', true)`
 
 	// besideSQL writes what goes with a change that is made, besideRunSQL what goes with one of the run in hand.
-	besideSQL    = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
+	//mutate:postgres-audit-only-of-changes
+	besideSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
+	//mutate:postgres-audit-needs-fence
 	besideRunSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE ` + somethingInHand
 	amendSQL     = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 

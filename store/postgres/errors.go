@@ -69,7 +69,7 @@ func wrap(op, name string, err error) error {
 	kind := kindOf(err)
 	// The error of a failed connect carries the whole configuration, with the password; its cause does not.
 	if connectErr, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		err = connectErr.Unwrap()
+		err = connectErr.Unwrap() //mutate:postgres-password-hidden
 	}
 	if kind != nil {
 		return fmt.Errorf("postgres: %s %s: %w: %w", op, name, kind, err)

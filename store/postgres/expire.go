@@ -31,6 +31,7 @@ ORDER BY i.deadline LIMIT $1`
 	isAlive = `coalesce(` + alive + `, false)`
 
 	// lockDueSQL takes all of these runs, or none if somebody has one of them in hand. It is its turn with all of them before it locks the first.
+	//mutate:postgres-expiry-waits-for-lock
 	lockDueSQL = `
 WITH turns AS MATERIALIZED (
     SELECT key FROM runs WHERE key = ANY (` + theseKeys + `) AND account = ANY ($1) AND ` + isAlive + ` AND ` + inTurnNow + `
@@ -46,6 +47,7 @@ SELECT set_config('fermata.run', string_agg(encode(key, 'hex'), ','), true) FROM
   AND encode(i.run_key, 'hex') = ANY (string_to_array(current_setting('fermata.run', true), ','))`
 
 	// stillDueSQL says whether all of them are over their deadline, which is the condition for what follows.
+	//mutate:postgres-expiry-still-due
 	stillDueSQL = `
 WITH ` + clock + `
 SELECT ` + changeIsMade + ` FROM clock CROSS JOIN interrupts AS i
@@ -111,7 +113,7 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 		}
 	}
 	expired, whole, err := s.expire(ctx, op, by, due)
-	if len(due) > 1 && (err != nil || !whole) {
+	if len(due) > 1 && (err != nil || !whole) { //mutate:postgres-expiry-falls-back
 		expired, err = s.expireEach(ctx, op, by, due) // one of them holds up no other
 	}
 	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
@@ -139,7 +141,7 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 	beside := map[string]store.Beside{}
 	for _, i := range due {
 		all.add(i.Account, i.ID)
-		if !i.with.PutsOff(i.ID) {
+		if !i.with.PutsOff(i.ID) { //mutate:postgres-postponed-not-expired
 			over.add(i.Account, i.ID)
 		}
 		runs.addOnce(i.Account, i.Run)

@@ -16,6 +16,7 @@ const (
 
 	// moveBaseSQL moves the numbers of the feed if there are events that have not happened yet by the numbers of this server. Somebody may have read on
 	// where they came from: so what happens next is far behind.
+	//mutate:postgres-feed-base
 	moveBaseSQL = `
 UPDATE feed_base SET server = $1::bigint, base = coalesce((
     SELECT newest.xid::text::bigint - here.next::text::bigint + (1::bigint << 40)

@@ -118,7 +118,7 @@ func (s *Store) sealedBehind(ctx context.Context, at sealedPlace, limit int) (va
 		}
 		if len(chunk) < wanted {
 			at = sealedPlace{column: at.column + 1, key: []byte{}}
-			if len(values) > 0 {
+			if len(values) > 0 { //mutate:postgres-reencryption-one-table
 				break
 			}
 		}

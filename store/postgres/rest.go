@@ -27,6 +27,7 @@ WHERE $3 AND r.key = ` + inHand + ` AND r.account = $1 AND p.key = a.resume_key 
 	// the statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
 	//
 	// The id of another run's question is a unique violation.
+	//mutate:postgres-settle-statement
 	restSQL = `
 WITH ` + clock + `,
 run AS MATERIALIZED (SELECT key, run, places FROM runs WHERE key = ` + inHand + ` AND account = $1),

@@ -55,6 +55,7 @@ SELECT set_config('fermata.run', '', true) WHERE ` + somethingInHand + ` AND ARR
     SELECT id FROM interrupts
     WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' ORDER BY id)`
 
+	//mutate:postgres-cancel-statement
 	cancelSQL = `
 WITH ` + clock + `,
 withdrawn AS (
@@ -161,6 +162,7 @@ func (s *Store) Retry(ctx context.Context, account, run string, beside store.Bes
 
 // Cancel ends a run that is alive; see [store.Runs].
 func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+	//mutate:postgres-cancel-by-run
 	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
 }
 
@@ -171,7 +173,7 @@ func (s *Store) changeAlive(
 	var t turn
 	locked, surprised, changed := false, false, false
 	t.lock(&locked, lock, account, name)
-	if waits != nil {
+	if waits != nil { //mutate:postgres-cancel-knows-interrupts
 		var dropped string
 		t.find(&surprised, []any{&dropped}, dropUnlessSQL, account, bytesOf(waits))
 	}

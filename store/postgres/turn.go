@@ -52,6 +52,7 @@ SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 
 	// owned is the condition under which a lease is good. The time does not matter: only the fence does. (It is said in words that
 	// lead to no index: as long as few runs have an owner, the server would rather look through all that have.)
+	//mutate:postgres-lease-fence
 	owned = `key = ` + thisKey + ` AND account = $1 AND fence = $3 AND status IS NOT DISTINCT FROM 'running'`
 
 	// clock is read once, and after the lock: the statement begins when the run is in hand.

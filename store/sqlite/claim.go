@@ -41,7 +41,7 @@ SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_unapp
 WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'decided' ORDER BY i.place`
 
 	// owned is the condition under which a lease is good. The time does not matter: only the fence does.
-	owned = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'`
+	owned = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'` //mutate:sqlite-lease-fence
 
 	ownedSQL  = `SELECT 1 FROM runs WHERE ` + owned
 	renewSQL  = `UPDATE runs SET lease_until = ?4 WHERE ` + owned

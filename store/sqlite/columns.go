@@ -45,6 +45,8 @@ func effectDest(e *store.Effect) []any {
 
 // receiptColumns are what receiptDest takes; s is the table. The outcome of a resume is that of the rest which applied it: with the run as long as there
 // was no other, with the resume since.
+//
+//mutate:sqlite-resume-outcome
 const receiptColumns = `s.run, s.result, s.interrupt, s.created_at, coalesce(s.outcome,
        (SELECT outcome FROM runs AS r WHERE r.account = s.account AND r.run = s.run AND r.rests = s.rest))`
 

@@ -44,7 +44,7 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside st
 		if _, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, t.beside(ctx, c.Account, beside)
+		return struct{}{}, t.beside(ctx, c.Account, beside) //mutate:sqlite-key-creation-audited
 	})
 	return err
 }
@@ -90,7 +90,7 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 			return struct{}{}, err
 		}
 		if changed > 0 {
-			return struct{}{}, t.beside(ctx, account, beside)
+			return struct{}{}, t.beside(ctx, account, beside) //mutate:sqlite-key-revocation-audited
 		}
 		known, err := t.exists(ctx, credentialHereSQL, id, account)
 		if err == nil && !known {

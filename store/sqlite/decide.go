@@ -13,6 +13,7 @@ const (
 
 	// refusalSQL says why an answer cannot be taken, or 'accepted'; without a row there is no such interrupt in this run. The
 	// order of the reasons is the port's.
+	//mutate:sqlite-decide-checks
 	refusalSQL = `
 SELECT CASE
        WHEN i.state = 'decided' THEN 'already_decided'
@@ -60,7 +61,7 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	switch {
 	case err != nil:
 		return store.Receipt{}, err
-	case known && body != d.Body:
+	case known && body != d.Body: //mutate:sqlite-resume-id-conflict
 		return store.Receipt{}, store.ErrReused
 	case known:
 		return receipt, nil
@@ -76,7 +77,7 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 			return receipt, err
 		}
 	}
-	if receipt.Result != store.Accepted && !d.Beside.IsEmpty() {
+	if receipt.Result != store.Accepted && !d.Beside.IsEmpty() { //mutate:sqlite-refusal-not-final
 		return store.Receipt{}, store.ErrStale
 	}
 	if _, err := t.exec(ctx, recordSQL, d.Account, d.Actor, d.ResumeID, d.Body, receipt.Run, receipt.Result, receipt.Interrupt, t.now); err != nil {
@@ -88,7 +89,7 @@ func (t turn) decide(ctx context.Context, d store.Decision) (store.Receipt, erro
 	if err := t.bring(ctx, d); err != nil {
 		return store.Receipt{}, err
 	}
-	if err := t.wake(ctx, d.Account, d.Run); err != nil {
+	if err := t.wake(ctx, d.Account, d.Run); err != nil { //mutate:sqlite-decision-wakes
 		return store.Receipt{}, err
 	}
 	for _, a := range d.Answers {
@@ -218,10 +219,11 @@ func (t turn) besideExpiry(ctx context.Context, i store.Interrupt, beside func(s
 	if err := with.Check(); err != nil {
 		return false, err
 	}
+	//mutate:sqlite-stale-does-not-expire
 	if stale, err := t.stale(ctx, i.Account, with.Papers); err != nil || stale {
 		return stale, err
 	}
-	if with.PutsOff(i.ID) {
+	if with.PutsOff(i.ID) { //mutate:sqlite-postponed-not-expired
 		return true, t.beside(ctx, i.Account, with)
 	}
 	return false, t.besideDecided(ctx, i.Account, with, i.ID)

@@ -40,6 +40,7 @@ ON CONFLICT DO NOTHING`
 
 	paperExistsSQL = `SELECT 1 FROM papers WHERE account = ?1 AND kind = ?2 AND id = ?3`
 
+	//mutate:sqlite-document-revision
 	amendSQL = `
 UPDATE papers SET revision = revision + 1, body = ?5, facts = ?6, next_at = ?7, updated_at = ?8
 WHERE account = ?1 AND kind = ?2 AND id = ?3 AND revision = ?4`
@@ -138,7 +139,7 @@ func ceilMicro(at time.Time) int64 { return at.Add(time.Microsecond - 1).UnixMic
 
 // record adds lines to the log of an account. Nobody else can write before the commit, so its end stays where it is.
 func (t turn) record(ctx context.Context, account string, lines [][]byte) error {
-	if len(lines) == 0 {
+	if len(lines) == 0 { //mutate:sqlite-audit-written
 		return nil
 	}
 	head, err := t.auditHead(ctx, account)
@@ -178,7 +179,7 @@ func (t turn) bring(ctx context.Context, d store.Decision) error {
 		}
 		if exists, err := t.exists(ctx, paperExistsSQL, d.Account, store.RequestPaper, a.Interrupt); err != nil {
 			return err
-		} else if exists {
+		} else if exists { //mutate:sqlite-decision-has-request
 			return store.ErrStale
 		}
 	}

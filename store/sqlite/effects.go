@@ -141,5 +141,6 @@ type fenced struct {
 
 // Save looks at the fence in the transaction that saves: nobody can take the run over in between.
 func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	//mutate:sqlite-save-fenced
 	return f.saveIf(ctx, key, base, delta, func(ctx context.Context, t turn) error { return t.owned(ctx, f.lease) })
 }

@@ -81,7 +81,7 @@ func placeOf(path string) (p place) {
 	if file, err := filepath.EvalSymlinks(path); err == nil {
 		beside = file
 	}
-	for _, path := range []string{path, beside + "-wal", beside + "-shm"} {
+	for _, path := range []string{path, beside + "-wal", beside + "-shm"} { //mutate:sqlite-log-files-watched
 		if info, err := os.Stat(path); err == nil {
 			p = append(p, standing{path, info})
 		}
@@ -114,8 +114,8 @@ func connect(path string, as role, patience time.Duration) (*sql.DB, error) {
 func dsn(path string, as role, patience time.Duration) string {
 	q := url.Values{
 		"_busy_timeout": {strconv.FormatInt(patience.Milliseconds(), 10)},
-		"_foreign_keys": {"on"}, // off by default, and parts are deleted by cascade
-		"_synchronous":  {"FULL"},
+		"_foreign_keys": {"on"},   // off by default, and parts are deleted by cascade
+		"_synchronous":  {"FULL"}, //mutate:sqlite-synchronous
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"}, // do not append the message of an unrelated earlier error
@@ -134,7 +134,7 @@ func dsn(path string, as role, patience time.Duration) string {
 		q.Set("mode", "rw")
 		// A deferred transaction that reads first fails at once with SQLITE_BUSY_SNAPSHOT if somebody else commits before it
 		// writes; the busy timeout is not even consulted.
-		q.Set("_txlock", "immediate")
+		q.Set("_txlock", "immediate") //mutate:sqlite-immediate
 	}
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {

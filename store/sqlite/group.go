@@ -76,12 +76,12 @@ func (s *Store) group(first *write, next func() *write) {
 		}
 		group = append(group, w)
 		if err := w.join(tx); err != nil {
-			tx.Rollback() // if there is anything left to roll back
-			s.apart(group)
+			tx.Rollback()  // if there is anything left to roll back
+			s.apart(group) //mutate:group-lost-transaction
 			return
 		}
 	}
-	tell(group, tx.Commit())
+	tell(group, tx.Commit()) //mutate:group-commit-reported
 }
 
 // next is a write that waits, if there is any.
@@ -137,7 +137,7 @@ func (w *write) join(tx *sql.Tx) error {
 		return err
 	}
 	if w.run(tx) != nil {
-		if _, err := tx.Exec(`ROLLBACK TO change`); err != nil {
+		if _, err := tx.Exec(`ROLLBACK TO change`); err != nil { //mutate:group-rollback-of-one
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (w *write) run(tx *sql.Tx) (err error) {
 // tell says what became of writes in one transaction. If that was not committed, what they found in it counts for nothing.
 func tell(group []*write, err error) {
 	for _, w := range group {
-		if err != nil {
+		if err != nil { //mutate:group-commit-error-wins
 			w.err = err
 		}
 		close(w.done)

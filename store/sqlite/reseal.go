@@ -102,6 +102,7 @@ func (s *Store) Reseal(ctx context.Context, after string, limit int, reseal func
 // sealedBehind returns the next values. They are of one vault: a rest hands the outcome of a run to resumes, so those are not read before what is to
 // become of the runs' is written.
 func (t turn) sealedBehind(ctx context.Context, place resealPlace, limit int) (batch []keptValue, err error) {
+	//mutate:reencryption-one-table
 	for ; place.vault < len(vaults) && len(batch) == 0; place = (resealPlace{vault: place.vault + 1}) {
 		v := vaults[place.vault]
 		key := place.key
@@ -111,6 +112,7 @@ func (t turn) sealedBehind(ctx context.Context, place resealPlace, limit int) (b
 				key[n] = 0 // which is before all bytes
 			}
 		}
+		//mutate:reencryption-batch
 		batch, err = list(ctx, t, func(row scanner) (keptValue, error) { return v.scan(row, place.vault) }, v.read, append(key, limit)...)
 		if err != nil {
 			return nil, err

@@ -15,11 +15,13 @@ WHERE account = ?1 AND id = ?2 AND run = ?3 AND state = 'decided' AND applied = 
 RETURNING decided_by, resume`
 
 	// setRestSQL notes that the rest that is about to be applied a resume. The first one stands.
+	//mutate:sqlite-first-outcome
 	setRestSQL = `
 UPDATE resumes SET rest = 1 + (SELECT rests FROM runs WHERE account = ?1 AND run = ?4)
 WHERE account = ?1 AND actor = ?2 AND id = ?3 AND rest IS NULL AND outcome IS NULL`
 
 	// handOverSQL gives the outcome of the last rest to the resumes that it applied.
+	//mutate:sqlite-settle-keeps-outcomes
 	handOverSQL = `
 UPDATE resumes INDEXED BY resumes_of_run SET outcome = (SELECT outcome FROM runs WHERE account = ?1 AND run = ?2)
 WHERE account = ?1 AND run = ?2 AND outcome IS NULL AND rest = (SELECT rests FROM runs WHERE account = ?1 AND run = ?2)`
@@ -123,6 +125,7 @@ func (t turn) awake(ctx context.Context, lease store.Lease, status store.Status)
 	if status != store.Waiting {
 		return status, nil
 	}
+	//mutate:sqlite-settle-sees-decision
 	if come, err := t.exists(ctx, anyUndoneSQL, lease.Account, lease.Run); err != nil || !come {
 		return status, err
 	}
@@ -161,6 +164,7 @@ func (t turn) show(ctx context.Context, lease store.Lease, open []store.NewInter
 		if _, err := t.exec(ctx, setStateSQL, lease.Account, i.id, state); err != nil {
 			return err
 		}
+		//mutate:sqlite-withdrawal-touches-request
 		if state == store.Withdrawn && !slices.Contains(changed, i.id) {
 			if _, err := t.exec(ctx, moveOnSQL, lease.Account, i.id, t.now); err != nil {
 				return err

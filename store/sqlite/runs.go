@@ -138,7 +138,7 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, w
 	if !status.Alive() {
 		return store.Run{}, store.ErrNotFound
 	}
-	if waits != nil {
+	if waits != nil { //mutate:sqlite-cancel-knows-interrupts
 		if same, err := t.waitsFor(ctx, account, id, waits); err != nil || !same {
 			return store.Run{}, cmp.Or(err, store.ErrStale)
 		}

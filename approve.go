@@ -154,6 +154,7 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	//mutate:digest-covers-arguments
 	sum := sha256.Sum256(bytes.Join([][]byte{quoted, canonical}, []byte{'\n'}))
 	return hex.EncodeToString(sum[:]), nil
 }
@@ -170,7 +171,7 @@ func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (
 	if said, ok := place.Recall(entryRuling); ok {
 		return ruling, json.Unmarshal(said, &ruling)
 	}
-	if begun {
+	if begun { //mutate:begun-effect-keeps-ruling
 		return ruling, nil
 	}
 	address, err := ParseAddress(place.FullAddress())
@@ -180,7 +181,7 @@ func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (
 	// The run's own is the last, as it may count what it allows; and of two that ask it is the one that says of whom.
 	ruling, err = strictest(0, []Policy{own, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: a.action, Args: a.raw, Digest: a.digest})
 	if err != nil {
-		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err)
+		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err) //mutate:policy-error-denies
 	}
 	said, err := json.Marshal(ruling)
 	if err != nil {
@@ -206,6 +207,7 @@ func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked
 			return yes, err
 		}
 		again := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+		//mutate:drifted-approval-unused
 		if _, drifted := again.Recall(entryTarget); !drifted { // or this yes is void, also if the target is by now what it was
 			if yes.begun() {
 				return yes, nil // what was begun may itself be what has changed
@@ -264,7 +266,7 @@ func (a Approved[T]) begun() bool {
 	case entry.State == effectAsked: // one that has asked has done nothing yet
 		return false
 	case entry.State == effectFailed && entry.NotDone: // nor has this; but in the attempt that saw it fail it is not done again
-		return entry.Attempt == scope.Attempt
+		return entry.Attempt == scope.Attempt //mutate:target-checked-per-attempt
 	}
 	return true
 }
@@ -299,7 +301,7 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 		}
 		return edited(ctx, place, action.Policy, asked, decision, id)
 	case VerbExpire:
-		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason}
+		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason} //mutate:expiry-is-an-error
 	}
 	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
 }
@@ -324,7 +326,7 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	if err != nil {
 		return none, err
 	}
-	if ruling.Verdict == Deny {
+	if ruling.Verdict == Deny { //mutate:policy-checks-edit
 		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
 	}
 	return asked, nil
@@ -397,8 +399,8 @@ func (d Decision) ValidateFor(question ApprovalRequest) error {
 	if d.Verb != VerbApprove {
 		return fmt.Errorf("arguments can be edited only with %q, not with %q", VerbApprove, d.Verb)
 	}
-	if question.Fixed {
+	if question.Fixed { //mutate:fixed-arguments
 		return errors.New("the arguments cannot be edited, only approved or rejected as they are")
 	}
-	return schema.Fits("edited arguments", question.ArgsSchema, d.Args)
+	return schema.Fits("edited arguments", question.ArgsSchema, d.Args) //mutate:edit-matches-schema
 }

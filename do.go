@@ -38,7 +38,7 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	if err := scope.Claim(entryDone); err != nil {
 		return zero, err
 	}
-	if data, ok := scope.Recall(entryDone); ok {
+	if data, ok := scope.Recall(entryDone); ok { //mutate:done-work-recalled
 		scope.Skip()
 		var result T
 		if err := savable.Decode(data, &result); err != nil {
@@ -62,7 +62,7 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 		scope.Park(ctx)
 		return zero, visit.Wait(signals)
 	}
-	if err := inside.Finish(); err != nil {
+	if err := inside.Finish(); err != nil { //mutate:do-interrupt-not-lost
 		return zero, err
 	}
 	data, err := savable.Encode(result)
@@ -108,7 +108,7 @@ func readKept[T any](data []byte, v *T) error {
 
 // asKept is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
 func asKept[T any](result T, data []byte) (T, error) {
-	if !keepingOf(reflect.TypeFor[T]()).untyped {
+	if !keepingOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
 		return result, nil
 	}
 	var kept T

@@ -33,7 +33,7 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 	if scope == nil {
 		return none, ErrNoRun
 	}
-	if approved.visit == nil || approved.visit != scope.Visit {
+	if approved.visit == nil || approved.visit != scope.Visit { //mutate:approval-of-this-activation
 		return none, fmt.Errorf("%w: it was not given for this visit of %s", ErrNotApproved, scope.FullAddress())
 	}
 	if err := keepable(reflect.TypeFor[R]()); err != nil { // before it is done, or its receipt would be lost
@@ -42,7 +42,7 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 	// One place per approval, wherever in the visit the effect is called from: the second use of an approval finds the first.
 	e := effect[T, R]{approved: approved, fn: fn}
 	place := (&visit.Scope{Visit: scope.Visit}).Child(e.segment())
-	if err := place.Claim("effect"); err != nil {
+	if err := place.Claim("effect"); err != nil { //mutate:approval-used-once
 		if _, twice := errors.AsType[*DuplicateError](err); twice {
 			return none, fmt.Errorf("%w: the approval of %s has been used", ErrNotApproved, approved.action)
 		}
@@ -191,13 +191,14 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	}
 	switch {
 	case entry.State == effectDone:
-		return e.kept(entry.Receipt)
+		return e.kept(entry.Receipt) //mutate:receipt-reused
 	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
+	//mutate:ledger-asked-first
 	case entry.State == effectStarted && e.ledger() != nil: // which may know more than the journal
 		return e.look(ctx, entry)
-	case entry.State == effectAsked || entry.NotDone || e.repeatable(entry):
+	case entry.State == effectAsked || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
 		return e.perform(ctx, entry.Try+1)
 	}
 	return e.doubt(ctx, entry)
@@ -227,6 +228,7 @@ func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) 
 	switch {
 	case err != nil:
 		return none, err
+	//mutate:effect-of-lost-owner
 	case begun: // whoever wrote the journal's line died before it came to this
 		return e.dispatch(ctx, entry)
 	case line.State == EffectSucceeded:
@@ -240,7 +242,7 @@ func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) 
 // repeatable reports whether the target ignores a second call: it knows the key of the first one, if that was made with one, and looks at
 // that of the second.
 func (e *effect[T, R]) repeatable(entry *effectEntry) bool {
-	return e.config.idempotent && entry.Idempotent
+	return e.config.idempotent && entry.Idempotent //mutate:idempotent-since-begin
 }
 
 // settle writes down a receipt that came from elsewhere.
@@ -273,7 +275,7 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
 		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced,
 	}
-	if err := e.write(ctx, *entry); err != nil {
+	if err := e.write(ctx, *entry); err != nil { //mutate:intent-saved-first
 		return none, err
 	}
 	if ledger := e.ledger(); ledger != nil {
@@ -302,6 +304,7 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		entry.State, entry.Error = effectAsked, err.Error()
 		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
 	}
+	//mutate:effect-gets-approved-copy
 	result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
@@ -329,7 +332,7 @@ func (e *effect[T, R]) end(ctx context.Context, entry *effectEntry, state Ledger
 	if ledger := e.ledger(); ledger != nil {
 		err = ledger.End(ctx, e.intent(entry), LedgerLine{State: state, Receipt: entry.Receipt, Error: entry.Error})
 	}
-	entry.Untold = err != nil
+	entry.Untold = err != nil //mutate:unreported-end-kept
 	return errors.Join(err, e.write(ctx, *entry))
 }
 
@@ -359,6 +362,7 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
 		Try: entry.Try, ReceiptSchema: schema.TextFor[R](),
 	}
+	//mutate:person-overrides-target-check
 	if e.config.look != nil && !InDoubt.answered(asking, question) { // a person's word stands
 		if result, cleared, err := e.clear(ctx, entry); cleared {
 			return result, err
@@ -369,7 +373,7 @@ func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error)
 		return none, err
 	}
 	if !said.Happened {
-		return e.perform(ctx, entry.Try+1)
+		return e.perform(ctx, entry.Try+1) //mutate:doubt-decision-per-attempt
 	}
 	if _, err := e.receipt(said.Receipt); err != nil {
 		return none, asking.Refuse(id, err)

@@ -57,12 +57,14 @@ const (
 
 // lookThere asks the target what became of an effect, under the fence of the next try: from then on no earlier call counts.
 func (e *effect[T, R]) lookThere(ctx context.Context, entry *effectEntry) (found, json.RawMessage) {
+	//mutate:target-check-raises-fence
 	receipt, done, err := e.config.look(e.config.withFence(ctx, entry.Try+1), entry.Key)
 	switch {
 	case err != nil:
 		return foundNothing, nil
 	case done:
 		return foundDone, receipt
+	//mutate:fenced-since-begin
 	case e.config.fenced && entry.Fenced: // a call without a fence cannot be refused
 		return foundNot, nil
 	}

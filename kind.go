@@ -189,7 +189,7 @@ func (k *Kind[Q, A]) answerOf(scope *visit.Scope, record *visit.Record, question
 // recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of
 // this one: a no of an earlier form could be a yes in the present one.
 func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (answer A, err error) {
-	if record.Fits != "" && record.Fits == k.answer.Print {
+	if record.Fits != "" && record.Fits == k.answer.Print { //mutate:answer-of-old-schema
 		err = readKept(record.Answer, &answer)
 	} else if _, answer, err = k.fromJSON(record.Answer); err == nil {
 		err = k.checkAgain(record, question, answer)
@@ -207,7 +207,7 @@ func (k *Kind[Q, A]) checkAgain(record *visit.Record, question json.RawMessage, 
 	if record.Fits == "" && k.answer.Recursive {
 		return schema.CheckChoices(reflect.ValueOf(&answer).Elem())
 	}
-	return k.validate(question, answer)
+	return k.validate(question, answer) //mutate:old-answer-validated
 }
 
 // answered reports whether the question was answered at a place, without asking it.
@@ -221,7 +221,7 @@ func (k *Kind[Q, A]) key(question []byte) string {
 	sum := sha256.Sum256(question)
 	key := make([]byte, 0, 64)
 	key = append(append(key, k.name...), '.')
-	return string(hex.AppendEncode(key, sum[:8]))
+	return string(hex.AppendEncode(key, sum[:8])) //mutate:request-digest-in-id
 }
 
 // Question returns what an interrupt of this kind asks.
@@ -283,13 +283,13 @@ func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
 
 func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) {
 	var answer A
-	if err := strictjson.Check(data); err != nil {
+	if err := strictjson.Check(data); err != nil { //mutate:answer-no-duplicate-keys
 		return nil, answer, err
 	}
-	if err := k.answer.Validate(data); err != nil {
+	if err := k.answer.Validate(data); err != nil { //mutate:answer-matches-schema
 		return nil, answer, err
 	}
-	err := strictjson.Decode(data, &answer)
+	err := strictjson.Decode(data, &answer) //mutate:answer-strict-decode
 	return bytes.Clone(data), answer, err
 }
 
@@ -317,7 +317,7 @@ func (k *Kind[Q, A]) judge(question json.RawMessage, answer A) error {
 	forms := []any{&answer, answer} // the second for an A that is a pointer itself
 	for _, form := range forms {
 		if v, ok := form.(Validator); ok {
-			if err := v.Validate(); err != nil {
+			if err := v.Validate(); err != nil { //mutate:answer-validates-itself
 				return err
 			}
 			break

@@ -81,8 +81,9 @@ func strictest(by int, policies []Policy) Policy {
 				continue
 			}
 			seen := action
-			seen.Args = bytes.Clone(action.Args) // a policy that changes what it looks at must not blind the next
-			seen.Held = action.Held || !first && strict.Verdict != Allow
+			//mutate:policy-gets-copy
+			seen.Args = bytes.Clone(action.Args)                         // a policy that changes what it looks at must not blind the next
+			seen.Held = action.Held || !first && strict.Verdict != Allow //mutate:held-action-not-counted
 			ruling, err := policy.Decide(ctx, seen)
 			if err != nil {
 				return Ruling{}, err
@@ -100,7 +101,7 @@ func (v Verdict) strictness() int {
 	case Allow:
 		return 0
 	case Deny:
-		return 2
+		return 2 //mutate:deny-is-strictest
 	}
 	return 1
 }

@@ -78,10 +78,11 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 		return false, false, data
 	}
 	last := scope.Last()
-	if last != nil && last.Status == visit.Open && !last.Composite {
+	if last != nil && last.Status == visit.Open && !last.Composite { //mutate:own-interrupt-still-open
 		return false, false, data // whatever else was answered here, this was not
 	}
 	if last == nil || last.Status != visit.Answered {
+		//mutate:answer-of-other-interrupt
 		return scope.Host.Fresh(scope.At()) && (last != nil || !scope.AskedHere(string(SegmentApprove)+":", string(SegmentEffect)+":")), false, data
 	}
 	if last.Answer == nil {
@@ -90,7 +91,7 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 	if err := strictjson.Decode(last.Answer, &data); err != nil {
 		var zero T
 		_ = scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err)) // the code raises its interrupt again, or fails
-		return false, false, zero
+		return false, false, zero                                        //mutate:wrong-type-is-no-resume
 	}
 	return true, true, data
 }

@@ -52,7 +52,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 			ctx = tool.WithChunks(ctx, func(chunk string) { stage.emit(ToolOutput{Call: call, Text: chunk}) })
 		}
 		result, err = v.dispatch(ctx, call)
-		if gone := notPassedBy(visit.From(ctx), err); gone != nil {
+		if gone := notPassedBy(visit.From(ctx), err); gone != nil { //mutate:tool-agent-gone
 			return tool.Result{}, gone
 		}
 		if err != nil {
@@ -87,7 +87,7 @@ func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result
 	if call.Name == transferName && len(v.targets()) > 0 {
 		return v.accept(args)
 	}
-	if scope := visit.From(ctx); waited(scope, scope.At()) {
+	if scope := visit.From(ctx); waited(scope, scope.At()) { //mutate:tool-of-call-gone
 		address, err := fermata.ParseAddress(scope.FullAddress())
 		return tool.Result{}, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
 	}

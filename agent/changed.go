@@ -29,6 +29,7 @@ func waitingBelow(scope *visit.Scope) []string {
 			places = append(places, place)
 		}
 	}
+	//mutate:failed-agent-gone
 	for _, place := range scope.Unseen("do") { // one that failed with its answer is not parked any more
 		if isCall(place) {
 			places = append(places, place)
@@ -69,7 +70,7 @@ func present(scope *visit.Scope, rounds int, agents ...Agent) error {
 		if rest[0].SubID != "" {
 			nth, err = strconv.Atoi(rest[0].SubID)
 		}
-		return err == nil && nth <= times
+		return err == nil && nth <= times //mutate:agent-gone
 	})
 }
 

@@ -169,7 +169,7 @@ func (m *meter) noAnswer() {
 // is looked at is whether the limit is reached.
 func (m *meter) beforeModel(ctx context.Context, agent string) error {
 	return m.check(ctx, agent, func() { m.asking++ }, func(s Spent) []LimitReached {
-		return []LimitReached{
+		return []LimitReached{ //mutate:limit-counts-pending
 			{Limit: LimitModelCalls, Max: float64(m.limits.ModelCalls), Used: float64(s.ModelCalls + m.asking + 1)},
 			{Limit: LimitTokens, Max: float64(m.limits.Tokens), Used: float64(s.InputTokens + s.OutputTokens)},
 			{Limit: LimitCost, Max: m.limits.Cost, Used: s.Cost},
@@ -217,7 +217,7 @@ func (m *meter) check(ctx context.Context, agent string, admit func(), wanted fu
 		if err != nil {
 			return err
 		}
-		if !decision.GoOn {
+		if !decision.GoOn { //mutate:limit-rejection
 			return &LimitError{Reached: *reached, By: decision.By, Reason: decision.Reason}
 		}
 		segment.SubID = "grant"

@@ -68,7 +68,7 @@ const (
 // markCutOff marks the call that an answer may have ended in. Its arguments do not tell: some services complete them to JSON that can be read.
 func (r *Response) markCutOff() {
 	if calls := r.Message.ToolCalls; len(calls) > 0 && (r.Finish == FinishLength || r.Finish == FinishFilter) {
-		calls[len(calls)-1].CutOff = true
+		calls[len(calls)-1].CutOff = true //mutate:cut-off-call
 	}
 }
 

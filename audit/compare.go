@@ -60,7 +60,7 @@ func (k *known) done() int {
 			continue
 		}
 		intent, _ := k.intents[e.Number].Body.(EffectBegun)
-		if intent.Repeatable && e.Key != "" {
+		if intent.Repeatable && e.Key != "" { //mutate:repeatable-target-checked
 			keys[e.Key] = true
 		} else {
 			times++

@@ -180,7 +180,7 @@ func (d *draft) widen(more []string) {
 	for i, g := range d.r.Need.Groups {
 		before := g.String()
 		for _, who := range more {
-			if slices.Contains(g.Widen, who) && !slices.Contains(g.From, who) {
+			if slices.Contains(g.Widen, who) && !slices.Contains(g.From, who) { //mutate:widen-needs-member
 				g.From = append(slices.Clone(g.From), who)
 				added = append(added, who)
 			}

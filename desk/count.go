@@ -142,13 +142,13 @@ func (d *draft) count(verb Verb, word string) (tally, error) {
 		if err != nil {
 			return t, err
 		}
-		if why != "" {
+		if why != "" { //mutate:left-group-vote-ignored
 			t.lapsed = append(t.lapsed, Lapse{By: v.By, Why: why})
 			continue
 		}
 		row := make([]bool, len(d.r.Need.Groups))
 		for i, g := range d.r.Need.Groups {
-			if row[i], err = d.member(g, v.By); err != nil {
+			if row[i], err = d.member(g, v.By); err != nil { //mutate:left-group-member-checked
 				return t, err
 			}
 		}
@@ -173,7 +173,7 @@ func (d *draft) lapse(v Vote) (string, error) {
 	case "excluded":
 		return "has another part in it", nil
 	case "not_member":
-		return "has left the group", nil
+		return "has left the group", nil //mutate:left-group-reason
 	}
 	return "", err
 }

@@ -46,7 +46,7 @@ func (r Request) Void(n Notice) bool {
 	if n.Step == 0 || n.Epoch >= r.Place.Epoch {
 		return false
 	}
-	return !slices.ContainsFunc(r.Place.Done, func(d Done) bool {
+	return !slices.ContainsFunc(r.Place.Done, func(d Done) bool { //mutate:notice-after-extension
 		return d.Step == n.Step-1 && d.As == Skipped && r.Route.Steps[d.Step].At == 0
 	})
 }

@@ -184,7 +184,7 @@ func (r Route) due(step int, base, now, over time.Time) time.Time {
 		_, t = r.awake(t)
 	}
 	switch {
-	case step > 0 || t.Before(over):
+	case step > 0 || t.Before(over): //mutate:step-before-end
 		return t
 	case base.Before(over):
 		return base
@@ -194,7 +194,7 @@ func (r Route) due(step int, base, now, over time.Time) time.Time {
 
 // begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up, if it is not over by then.
 func (r Route) begin(t, over time.Time) time.Time {
-	if r.AtOnce || len(r.Steps) == 0 || !r.Steps[0].toRegion() {
+	if r.AtOnce || len(r.Steps) == 0 || !r.Steps[0].toRegion() { //mutate:joined-routes-independent
 		return t
 	}
 	if _, when := r.awake(t); when.Before(over) {

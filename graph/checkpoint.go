@@ -195,11 +195,11 @@ func (c *checkpoint) readPack(run string) error {
 		c.packed = append(c.packed, store.Part{Name: name, Data: in.Since(start)})
 	})
 	switch {
-	case c.head.Format != format && c.head.Format > 0:
+	case c.head.Format != format && c.head.Format > 0: //mutate:checkpoint-format-newer
 		return fmt.Errorf("%w: run %s has format %d, this build knows %d", ErrFormat, run, c.head.Format, format)
 	case err != nil:
 		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
-	case c.head.Format != format || c.head.Run != run:
+	case c.head.Format != format || c.head.Run != run: //mutate:checkpoint-format-matches
 		return fmt.Errorf("%w: run %s: its head names run %q, format %d", ErrCorrupt, run, c.head.Run, c.head.Format)
 	}
 	return failure

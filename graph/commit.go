@@ -182,7 +182,7 @@ func combine(sh *shape, f *field, base, current, result statePtr, own bool) (mer
 		if same(f, a, b) {
 			return merged, errSame
 		}
-		return merged, errConflict
+		return merged, errConflict //mutate:merge-conflict
 	}
 	if !own {
 		if a, err = deepCopy(a, 0); err != nil {

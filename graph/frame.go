@@ -378,6 +378,7 @@ func (f *frame) advance() error {
 	under, ahead := f.underWay()
 	var begun []int
 	start := func(n int) bool { begun = append(begun, n); return true }
+	//mutate:join-waits
 	f.next = slices.DeleteFunc(f.next, func(n int) bool { return !ahead.has(n) && start(n) })
 	waiting := slices.Clone(f.again)
 	f.again = slices.DeleteFunc(f.again, func(n int) bool {

@@ -73,7 +73,7 @@ func (f *frame) releaseTask(t *task, r *visit.Record) error {
 	defer f.unlock()
 	if r.Answer != nil {
 		if err := f.edit(t, r); err != nil {
-			return f.reopen(t, r, err)
+			return f.reopen(t, r, err) //mutate:hold-conflict-reopens
 		}
 	}
 	f.settle(r, visit.Answered)
@@ -161,7 +161,7 @@ func decodeState(sh *shape, data []byte) (state statePtr, err error) {
 			missing = append(missing, sh.fields[i].name)
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 { //mutate:hold-needs-whole-state
 		return state, fmt.Errorf("the state lacks %s: hand back all of it, edited", strings.Join(missing, ", "))
 	}
 	return state, nil

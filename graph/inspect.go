@@ -140,6 +140,7 @@ func (fl *compiled) down(place fermata.Address) (inner *compiled, first string, 
 
 func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error) {
 	if raw, ok := answer.(json.RawMessage); ok && bytes.Equal(bytes.TrimSpace(raw), jsonNull) {
+		//mutate:nested-hold-release
 		answer = nil // for whoever is not in this process; it is no state without anything in it
 	}
 	if len(place) <= 1 {

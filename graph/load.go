@@ -72,7 +72,7 @@ func (f *frame) load(saved *checkpoint) error {
 	if err := f.release(); err != nil {
 		return err
 	}
-	if err := f.holdAnew(); err != nil {
+	if err := f.holdAnew(); err != nil { //mutate:new-hold-applied
 		return err
 	}
 	f.showHolds()
@@ -169,7 +169,7 @@ func (fl *compiled) renamed(sf *savedFrame) string {
 			lacking = append(lacking, fl.shape.fields[i].name)
 		}
 	}
-	if len(unknown) == 0 || len(lacking) == 0 {
+	if len(unknown) == 0 || len(lacking) == 0 { //mutate:renamed-field
 		return ""
 	}
 	return fmt.Sprintf("state fields %q of graph %s, while %q are new", unknown, fl.name, lacking)
@@ -298,7 +298,7 @@ func (l *stateLoader) set(state statePtr, i int, data []byte) error {
 	fd := &l.frame.flow.shape.fields[i]
 	err := decodeField(l.frame.flow.shape, fd, state, data)
 	if err == nil && l.changed && l.frame.flow.migrate == nil {
-		err = savable.Renamed(data, fd.typ)
+		err = savable.Renamed(data, fd.typ) //mutate:nested-field-renamed
 	}
 	if err != nil {
 		if l.changed {
@@ -383,7 +383,7 @@ func (l *stateLoader) result(t *task, st *savedTask) error {
 		for _, name := range st.Changed {
 			f.remove(l.partName(name, st.Rev))
 		}
-		f.touchTask(t)
+		f.touchTask(t) //mutate:sibling-result-rewritten
 	}
 	return nil
 }

@@ -134,10 +134,10 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	switch {
 	case s.head.Status == StatusFinished:
 		return nil, fmt.Errorf("%w: %s", ErrFinished, run)
-	case s.head.Status == StatusRunning && !s.takeOver:
+	case s.head.Status == StatusRunning && !s.takeOver: //mutate:no-second-execution
 		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
-	if err := fl.resumable(s.loaded); err != nil {
+	if err := fl.resumable(s.loaded); err != nil { //mutate:waiting-node-exists
 		return nil, err
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
@@ -146,7 +146,7 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 			s.twice = append(s.twice, id)
 		}
 	}
-	if len(s.twice) > 0 {
+	if len(s.twice) > 0 { //mutate:one-answer-per-interrupt
 		return nil, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
 	}
 	checked, err := s.check(fl, targets, s.answers)
@@ -176,7 +176,7 @@ func (fl *compiled) open(ctx context.Context, run string, list []Option) (*sessi
 	if err != nil {
 		return nil, err
 	}
-	if loaded.head.Graph != fl.name {
+	if loaded.head.Graph != fl.name { //mutate:checkpoint-of-this-graph
 		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
 	}
 	if loaded.at("").frame == nil { // without it the run would begin anew
@@ -190,6 +190,7 @@ func (fl *compiled) open(ctx context.Context, run string, list []Option) (*sessi
 func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (statePtr, error) {
 	ended := false
 	defer func() {
+		//mutate:goexit-detected
 		if !ended && s.version > 0 { // nobody is left to return to, and nobody runs it any more
 			_ = s.fail(ctx, safely.ErrExited)
 		}
@@ -236,11 +237,12 @@ func (fl *compiled) finish(ctx context.Context, s *session, f *frame) (statePtr,
 // wait saves the run and only then says that it waits.
 func (s *session) wait(ctx context.Context, root *compiled, state any) error {
 	open := s.waiting(root)
+	//mutate:store-required
 	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
 		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
 	}
 	s.setStatus(StatusWaiting, nil)
-	if err := s.flush(ctx); err != nil {
+	if err := s.flush(ctx); err != nil { //mutate:wait-saved-first
 		return s.fail(ctx, err)
 	}
 	return &fermata.InterruptError{

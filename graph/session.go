@@ -128,7 +128,8 @@ func (s *session) survey() {
 			a := s.places.At(place)
 			if r.Status == visit.Open {
 				a.open = append(a.open, r)
-			} else if r.Kind != KindHold || !visit.Below(place, r.Visit) { // to the node itself a hold says nothing
+			} else if r.Kind != KindHold || !visit.Below(place, r.Visit) { //mutate:hold-release-is-no-answer
+				// to the node itself a hold says nothing
 				a.fresh = true
 			}
 		}
@@ -255,7 +256,7 @@ func (s *session) flush(ctx context.Context) error {
 	defer lasting.end()
 	version, err := s.store.Save(lasting, s.key(), s.version, delta)
 	switch {
-	case errors.Is(err, store.ErrStale):
+	case errors.Is(err, store.ErrStale): //mutate:stale-save-is-takeover
 		s.broken = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
 	case err != nil:
 		s.broken = &SaveError{Run: s.run, Err: err}
@@ -265,6 +266,7 @@ func (s *session) flush(ctx context.Context) error {
 	return s.broken
 }
 
+//mutate:run-key-has-account
 func (s *session) key() store.Key { return store.Key{Account: s.account, Run: s.run} }
 
 // take turns what is staged into a delta.
@@ -386,8 +388,9 @@ func (s *session) check(root *compiled, given ...map[string]any) ([]answered, er
 			r := s.records.Get(id)
 			switch {
 			case r == nil:
+				//mutate:unknown-interrupt
 				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
-			case r.Status == visit.Answered:
+			case r.Status == visit.Answered: //mutate:answered-once
 				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
 			case r.Status == visit.Withdrawn:
 				return nil, fmt.Errorf("%w: %s at %s", ErrStale, id, r.Address)
@@ -427,7 +430,7 @@ func (s *session) checkOne(r *visit.Record, answer any, root *compiled) (data js
 	if !ok {
 		return nil, root.changed(s.run, noSuchKind(r))
 	}
-	data, err = kind.Check(r.Data, answer)
+	data, err = kind.Check(r.Data, answer) //mutate:answers-checked-first
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		bad.ID = r.ID
 	}
@@ -476,7 +479,7 @@ func (s *session) accept(ctx context.Context, answers []answered) error {
 	}
 	s.survey()
 	s.setStatus(StatusRunning, nil)
-	err := s.flush(ctx)
+	err := s.flush(ctx) //mutate:answers-saved-first
 	if errors.Is(err, ErrTakenOver) {
 		return fmt.Errorf("%w: run %s", ErrRunning, s.run)
 	}

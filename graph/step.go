@@ -67,7 +67,7 @@ func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure erro
 		return f.failed(t, v, err)
 	}
 	f.sess.tell(v, state)
-	if siblings {
+	if siblings { //mutate:sibling-results-saved
 		return f.save(ctx)
 	}
 	return nil
@@ -84,7 +84,7 @@ func asked(records []*visit.Record) []*visit.Record {
 
 // call gives the node a state of its own, the time it may take, and a net below it.
 func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err error) {
-	defer safely.Recover(&err)
+	defer safely.Recover(&err) //mutate:node-panic-recovered
 	own, err := f.flow.shape.own(t.base)
 	if err != nil {
 		return f.unsavable(err)
@@ -99,6 +99,7 @@ func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err e
 
 // failed leaves the task ready, to be entered again by the next resume.
 func (f *frame) failed(t *task, v *visit.Visit, err error) error {
+	//mutate:foreign-interrupt
 	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // the text alone: or this run would be taken for one that waits, with questions that it does not know
 		err = fmt.Errorf("graph: run %s waits, which is another one: answer it there, or run it without a store, as a part of this one: %v", other.Info.Run, err)
 	}
@@ -106,8 +107,8 @@ func (f *frame) failed(t *task, v *visit.Visit, err error) error {
 	f.sess.refused(bad)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !onlyStopped(err) {
-		t.attempt++
+	if !onlyStopped(err) { //mutate:stop-is-no-failure
+		t.attempt++ //mutate:failed-node-retried
 	}
 	f.touchTask(t)
 	for r := range v.Records() {
@@ -178,7 +179,7 @@ func (f *frame) waits(t *task, v *visit.Visit, signals []*visit.Signal) error {
 		}
 	}
 	for _, r := range left {
-		if r.Kind == "" && !r.Composite {
+		if r.Kind == "" && !r.Composite { //mutate:open-interrupt-raised-again
 			return unanswered(r)
 		}
 		f.settle(r, visit.Withdrawn)
@@ -240,7 +241,7 @@ func (f *frame) forget(t *task, v *visit.Visit) error {
 		}
 		f.settle(r, status)
 	}
-	f.remove(v.Parts()...)
+	f.remove(v.Parts()...) //mutate:activation-parts-removed
 	changes, open := f.sess.inside(f.placeOf(t), v.RanGraphs())
 	f.stageLater(changes...)
 	f.withdraw(open)
@@ -258,5 +259,5 @@ func lastStatus(r *visit.Record) (visit.Status, error) {
 	case r.Kind != "":
 		return visit.Withdrawn, nil
 	}
-	return "", unanswered(r)
+	return "", unanswered(r) //mutate:forgotten-interrupt
 }

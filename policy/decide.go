@@ -58,7 +58,7 @@ func (s *Set) judge(in Input) (*judging, error) {
 	if j.vars, err = s.vars(&in, args); err != nil {
 		return nil, err
 	}
-	if word := wordFor(s.tools, in.Tool); word != nil {
+	if word := wordFor(s.tools, in.Tool); word != nil { //mutate:policy-rates-tool
 		j.spent += word.rate(&in, j.vars)
 		if j.vars, err = s.vars(&in, args); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (s *Set) judge(in Input) (*judging, error) {
 		j.rules = append(j.rules, one)
 		j.traces = append(j.traces, j.trace(one))
 	}
-	for _, counter := range s.counted {
+	for _, counter := range s.counted { //mutate:all-counters-counted
 		j.charge(counter, 1)
 	}
 	return j, nil

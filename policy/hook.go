@@ -82,6 +82,7 @@ func (h *Hook) fetch(ctx context.Context, set *Set, in *Input) error {
 
 // InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent. All else is [Input.Untold].
 func InputOf(action fermata.ActionRequest) Input {
+	//mutate:unknown-inputs-listed
 	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, Untold: slices.Clone(Untellable)}
 	for _, segment := range action.Address {
 		switch segment.Type {

@@ -162,6 +162,7 @@ func (r *Requirement) settleAnyone(people int) {
 		return
 	}
 	anyone := &r.Groups[i]
+	//mutate:merge-people-not-seats
 	if anyone.Count = people - (total(r.Groups) - anyone.Count); anyone.Count <= 0 {
 		r.Groups = slices.Delete(r.Groups, i, i+1)
 	}

@@ -203,7 +203,7 @@ func (n *figure) of(in *Input, field string, vars cel.Activation) (value int64, 
 		value, err = whole(found)
 	}
 	if err != nil || value < 0 || value > n.most {
-		in.Untold = append(in.Untold, field)
+		in.Untold = append(in.Untold, field) //mutate:unknown-cost
 		return 0, spent
 	}
 	return value, spent

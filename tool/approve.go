@@ -52,6 +52,7 @@ func (t *Tool) guarded(policy fermata.Policy, editable bool, options []AskOption
 	return t.with(func(w *Tool) {
 		g := gate{editable: editable}
 		if t.gate != nil { // one question, however many wrappers want it asked
+			//mutate:wrapper-keeps-policies
 			g = gate{policies: append([]fermata.Policy(nil), t.gate.policies...), editable: editable || t.gate.editable, summary: t.gate.summary}
 		}
 		if policy != nil {
@@ -101,11 +102,11 @@ func (t *Tool) approved(ctx context.Context, args json.RawMessage) (Result, erro
 }
 
 func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawMessage]) (Result, error) {
-	if t.again == asYouPlease {
+	if t.again == asYouPlease { //mutate:tool-call-is-effect
 		return t.run(ctx, approved.Args())
 	}
 	var options []fermata.EffectOption
-	if t.again == withKey {
+	if t.again == withKey { //mutate:tool-repeatable-with-key
 		options = append(options, fermata.Idempotent())
 	}
 	return fermata.Effect(ctx, approved, func(ctx context.Context, args json.RawMessage, key string) (Result, error) {

@@ -38,7 +38,7 @@ func (r PersonsResponse) Validate() error {
 	switch {
 	case r.Declined && r.Text != "":
 		return errors.New("it is declined and has a text: which one counts?")
-	case !r.Declined && r.Text == "":
+	case !r.Declined && r.Text == "": //mutate:empty-response
 		return errors.New("it has no text; say declined if there is none")
 	}
 	return nil
@@ -105,6 +105,7 @@ func (c Completed) ValidateFor(question CompletionRequest) error {
 	if err != nil {
 		return err
 	}
+	//mutate:completion-matches-schema
 	return schema.Fits("the completed arguments", question.ArgsSchema, args)
 }
 

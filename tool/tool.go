@@ -216,7 +216,7 @@ func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error
 // decided reports whether a person was asked about this call before.
 func decided(ctx context.Context) bool {
 	scope := visit.From(ctx)
-	return scope != nil && scope.AskedBelow(string(segmentGate)+":")
+	return scope != nil && scope.AskedBelow(string(segmentGate)+":") //mutate:refused-call-remembered
 }
 
 // run calls the tool. What the tool has to tell the model is a result here already, so that an effect's receipt holds it.
@@ -224,7 +224,7 @@ func decided(ctx context.Context) bool {
 // What wrappers asked before the call is not the tool's own: the tool stands at a place below, or it would take an answer to
 // them for one to itself.
 func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
-	if t.gate != nil || t.complete != nil {
+	if t.gate != nil || t.complete != nil { //mutate:wrapper-answer
 		ctx = fermata.AppendAddressSegment(ctx, segmentCall, t.name)
 	}
 	said, err := t.call(ctx, args)
@@ -237,9 +237,9 @@ func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
 func (t *Tool) check(args json.RawMessage) error {
 	err := strictjson.Check(args)
 	if err == nil {
-		err = t.args.Validate(args)
+		err = t.args.Validate(args) //mutate:tool-arguments-validated
 	}
-	if err == nil && t.readable != nil {
+	if err == nil && t.readable != nil { //mutate:unreadable-arguments
 		err = t.readable(args)
 	}
 	if err != nil {

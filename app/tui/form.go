@@ -178,7 +178,7 @@ func (f *formScreen) review(m *model) {
 	}
 	said, err := f.say(value)
 	if err == nil {
-		err = f.o.isSaidBy(said)
+		err = f.o.isSaidBy(said) //mutate:form-matches-choice
 	}
 	if err == nil && f.o.act == "" {
 		err = shapeOf(f.d.r.AnswerSchema).check(said)

@@ -150,7 +150,7 @@ func (s *scroller) show(lines []string, height int) []string {
 	if missing := s.all - len(s.seen); missing > 0 {
 		s.seen = append(s.seen, make([]bool, missing)...)
 	}
-	for i := s.top; i < end; i++ {
+	for i := s.top; i < end; i++ { //mutate:skipped-lines-not-seen
 		s.seen[i] = true
 	}
 	return lines[s.top:end]

@@ -54,6 +54,8 @@ func (k Key) id() [idSize]byte {
 }
 
 // String keeps the key out of logs.
+//
+//mutate:key-not-printed
 func (k Key) String() string { id := k.id(); return "key " + hex.EncodeToString(id[:]) }
 
 // GoString keeps the key out of logs.
@@ -64,6 +66,7 @@ func ParseKey(text string) (Key, error) {
 	var k Key
 	data, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(data) != keySize {
+		//mutate:bad-key-not-printed
 		return k, fmt.Errorf("box: a key is %d hexadecimal digits", 2*keySize) // without the text: it may be one nearly
 	}
 	copy(k[:], data)
@@ -96,7 +99,7 @@ func (b *Box) Seal(label string, data []byte) []byte {
 	if data == nil {
 		return nil
 	}
-	return b.seal(version, label, data)
+	return b.seal(version, label, data) //mutate:seal-without-compression
 }
 
 // Pack closes data under a label as Seal does, and makes it smaller before if it can: see what that tells in the comment on the package.
@@ -104,13 +107,13 @@ func (b *Box) Pack(label string, data []byte) []byte {
 	if packed, smaller := pack(data); smaller {
 		return b.seal(packedVersion, label, packed)
 	}
-	return b.Seal(label, data)
+	return b.Seal(label, data) //mutate:pack-with-compression
 }
 
 func (b *Box) seal(version byte, label string, data []byte) []byte {
 	head := make([]byte, 0, 1+idSize+b.ciphers[b.current].Overhead()+len(data))
 	head = append(append(head, version), b.current[:]...)
-	return b.ciphers[b.current].Seal(head, nil, data, bound(version, label))
+	return b.ciphers[b.current].Seal(head, nil, data, bound(version, label)) //mutate:seal-bound-to-label
 }
 
 // bound is what a value is bound to. For all versions but the first it begins with a byte that is in no text, and the version: so nothing that is sealed under one version opens
@@ -119,7 +122,7 @@ func bound(as byte, label string) []byte {
 	if as == version {
 		return []byte(label)
 	}
-	return append([]byte{0xff, as}, label...)
+	return append([]byte{0xff, as}, label...) //mutate:compression-flag-sealed
 }
 
 // Open opens what Seal or Pack closed under the same label.
@@ -134,6 +137,7 @@ func (b *Box) Open(label string, sealed []byte) ([]byte, error) {
 	if aead == nil {
 		return nil, ErrNoKey
 	}
+	//mutate:open-bound-to-label
 	data, err := aead.Open([]byte{}, nil, sealed[1+idSize:], bound(sealed[0], label))
 	if err != nil {
 		return nil, ErrSealed

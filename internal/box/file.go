@@ -117,7 +117,7 @@ func readFile(path string) ([]Key, stamp, error) {
 	if err != nil {
 		return nil, stamp{}, err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); mode&0o077 != 0 { //mutate:key-file-mode
 		return nil, stamp{}, fmt.Errorf("box: others may read the key file %s (mode %o): run chmod 600, and if they might have, change the key", filepath.Base(path), mode)
 	}
 	text, err := os.ReadFile(path)

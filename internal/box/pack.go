@@ -50,7 +50,7 @@ func newPacker() *zstd.Encoder {
 }
 
 func newUnpacker() *zstd.Decoder {
-	d, err := zstd.NewReader(nil,
+	d, err := zstd.NewReader(nil, //mutate:unpack-memory-limit
 		zstd.WithDecoderDictRaw(dictionaryID, dictionary),
 		zstd.WithDecoderConcurrency(packers()), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(mostPacked), zstd.WithDecodeAllCapLimit(true),
@@ -78,7 +78,7 @@ func unpack(packed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSealed, err)
 	case !head.HasFCS || head.DictionaryID != dictionaryID:
 		return nil, ErrSealed
-	case head.FrameContentSize > mostPacked:
+	case head.FrameContentSize > mostPacked: //mutate:unpack-limit
 		return nil, ErrTooLarge
 	}
 	data, err := unpacker.DecodeAll(packed, make([]byte, 0, head.FrameContentSize))

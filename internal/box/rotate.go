@@ -29,7 +29,7 @@ type Rotation struct {
 // can begin one before Close, or the end of the process.
 func Rotate(path string) (_ *Rotation, err error) {
 	unlock, err := lockfile.TryDir(filepath.Dir(path))
-	if errors.Is(err, lockfile.ErrLocked) {
+	if errors.Is(err, lockfile.ErrLocked) { //mutate:rotation-locked
 		return nil, ErrRotating
 	}
 	if err != nil { // there is no folder, as readFile will say, or it cannot be locked here
@@ -63,6 +63,7 @@ func (r *Rotation) Retire() error {
 	if err != nil {
 		return err
 	}
+	//mutate:rotation-still-current
 	if keys[0] != r.key { // on another host there is no lock
 		return ErrChanged
 	}

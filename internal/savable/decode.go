@@ -12,7 +12,7 @@ import (
 // Read is json.Unmarshal that leaves a number in an untyped place as it was written: a float64 could be another one. data is one JSON value.
 func Read(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
+	dec.UseNumber() //mutate:number-kept-in-approval
 	return dec.Decode(v)
 }
 
@@ -32,7 +32,7 @@ func Unmarshal(data []byte, v any) error {
 func Decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	dec.UseNumber()
+	dec.UseNumber() //mutate:number-kept-in-result
 	if dec.Decode(v) == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func renamedMember(data json.RawMessage, t reflect.Type, where string) error {
 			unknown = append(unknown, name)
 		}
 	}
-	if len(unknown) == 0 || len(lacking) == 0 {
+	if len(unknown) == 0 || len(lacking) == 0 { //mutate:stored-value-fields
 		return nil
 	}
 	return fmt.Errorf("%s has a %q, which is unknown to the %s here, while %q is not in it: it seems to be renamed", where, slices.Min(unknown), t, lacking[0].name)

@@ -207,7 +207,7 @@ var ErrNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON canno
 // no address, and it would write something else: of a big.Int {}, whatever the number.
 func Addressed(v any) any {
 	value := reflect.ValueOf(v)
-	if !value.IsValid() || value.Kind() == reflect.Pointer {
+	if !value.IsValid() || value.Kind() == reflect.Pointer { //mutate:pointer-methods-shown
 		return v
 	}
 	p := reflect.New(value.Type())

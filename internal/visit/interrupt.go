@@ -109,7 +109,7 @@ type BadAnswer struct {
 func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, *Signal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over() {
+	if s.over() { //mutate:ask-after-return
 		return nil, nil, ErrEnded
 	}
 	m := s.memory()
@@ -272,7 +272,7 @@ func (s *Scope) Refuse(id string, err error) error {
 	}
 	for _, r := range s.mem.records.All() {
 		if r.ID == id && r.Status == Answered {
-			r.Status, r.Answer = Open, nil
+			r.Status, r.Answer = Open, nil //mutate:unusable-answer-reopens
 			s.mem.bad = append(s.mem.bad, &BadAnswer{ID: id, Err: err})
 			return &Signal{Record: r}
 		}
@@ -460,7 +460,7 @@ func (v *Visit) Swallowed(returned []*Signal) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.mem.handed {
-		if !among(r, returned, known) {
+		if !among(r, returned, known) { //mutate:swallowed-interrupt
 			return swallowed(r)
 		}
 	}
@@ -492,6 +492,7 @@ func among(r *Record, signals []*Signal, known map[*Record]bool) bool {
 func (v *Visit) Unused() []*Record {
 	var unused []*Record
 	for r := range v.Records() {
+		//mutate:answer-matches-record
 		if r.Status == Answered && r.Kind != "" && !r.used && !v.passedBy(r.Rel) {
 			unused = append(unused, r)
 		}

@@ -314,7 +314,7 @@ func (s *Scope) Claim(what string) error {
 	if s.over() {
 		return ErrEnded
 	}
-	if s.memory().count(slot{s.Rel, what}) > 1 {
+	if s.memory().count(slot{s.Rel, what}) > 1 { //mutate:duplicate-place
 		return &DuplicateError{Address: s.FullAddress(), What: what}
 	}
 	return nil

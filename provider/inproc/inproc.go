@@ -167,7 +167,7 @@ func deliver[T any](answers map[string]any, resume func(map[string]any) (T, erro
 	for {
 		end, err := resume(answers)
 		bad, unfit := err.(*fermata.AnswerError) // not one inside of another
-		if !unfit {
+		if !unfit {                              //mutate:unfit-answer-parks
 			return end, err
 		}
 		if _, given := answers[bad.ID]; !given {
@@ -228,7 +228,7 @@ func retryable(err error) bool {
 			return true
 		}
 	}
-	return lacking(err)
+	return lacking(err) //mutate:missing-node-parks
 }
 
 // lacking reports whether the program is not one for the run: another replica may have the one, or whoever deploys brings it back.

@@ -38,7 +38,7 @@ func (w *watch) note(err error, answers ...error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.first == nil {
+	if w.first == nil { //mutate:store-error-watched
 		w.first = err
 	}
 	return err

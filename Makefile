@@ -89,8 +89,8 @@ soak: need-go need-pg need-redis ## property and crash tests for hours, with SOA
 	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$others; fi; \
 	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
 
-mutate: need-go need-pg ## switch one safeguard off at a time; fails if the tests do not notice
-	@go run ./internal/mutate $(MUTATEFLAGS)
+mutate: need-go need-pg ## switch off one safeguard at a time; fails if a test does not notice
+	@go run ./internal/mutationtest $(MUTATEFLAGS)
 
 cover: need-go need-pg need-redis ## test coverage of the module, in cover.out
 	go test -timeout 20m -coverpkg=./... -coverprofile=cover.out ./...

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 func testBox(t *testing.T) *box.Box {
@@ -53,13 +54,15 @@ func providing[S any](t *testing.T, g *graph.Graph[S]) provider.Provider {
 	return p
 }
 
-// executorOf makes an executor with one provider, which looks for work often and is stopped after the test.
+// executorOf makes an executor with one provider, which looks for work often and is stopped after the test. Each status change that it writes without an audit
+// line fails the test.
 func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond, Wait: time.Minute}
 	if change != nil {
 		change(&config)
 	}
+	config.Store = storetest.Audited(t, config.Store)
 	e, err := executor.New(config)
 	if err != nil {
 		t.Fatal(err)

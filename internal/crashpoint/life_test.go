@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // mode is what becomes of the call in which a process dies.
@@ -119,7 +120,7 @@ func (s *shop) open(death point) {
 	s.t.Helper()
 	l := &life{death: death}
 	h := &hands{outside: s.outside, way: l}
-	p := &port{inner: s.inner(s.born), way: l}
+	p := &port{inner: storetest.Audited(s.t, s.inner(s.born)), way: l}
 	if s.first == nil {
 		s.first, p.lease = l, time.Microsecond // so that nobody has to wait for its leases to end
 	} else {

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // poll is how often executors look: what is due comes so much later, and no later than twice that once it has to be sent, too.
@@ -92,7 +93,7 @@ func (s *service) up() {
 		s.t.Error(err)
 		return
 	}
-	config.Store = opened
+	config.Store = storetest.Audited(s.t, opened)
 	e, err := executor.New(config)
 	if err != nil {
 		s.t.Error(err)

@@ -1,0 +1,434 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Audited returns a store that passes every call on to s and fails the test when a call changes
+// the status of a run, a request or an effect without an audit line in the same call (invariant
+// I12). All stores that are wrapped for the same test share what is known of its runs, so that
+// several executors can be tested on one store.
+//
+// Audited belongs directly below the executor. It reads from s only to confirm a violation.
+// [AuditedMethods] lists what is checked and what is exempt.
+func Audited(t testing.TB, s store.Store) store.Store {
+	a := &audited{Store: s, seen: seenBy(t)}
+	if w, ok := s.(store.Writable); ok {
+		return &auditedWritable{a, w}
+	}
+	return a
+}
+
+// auditedWritable is a store that is checked and is a [store.Writable].
+type auditedWritable struct {
+	*audited
+	inner store.Writable
+}
+
+func (a *auditedWritable) Writable(ctx context.Context) error { return a.inner.Writable(ctx) }
+
+// AuditRule says how [Audited] treats one method of the port.
+type AuditRule struct {
+	// Checked says that the method is checked. Otherwise Exempt gives the reason why it is not.
+	Checked bool
+	Exempt  string
+}
+
+// Reasons that several methods share.
+const (
+	reads       = "reads only"
+	notStatus   = "changes no status of a run, a request or an effect"
+	ownershipOf = "changes who owns a run, not what the run or its requests came to"
+)
+
+// AuditedMethods returns the rule of every method of [store.Store].
+func AuditedMethods() map[string]AuditRule {
+	rules := map[string]AuditRule{
+		"Claim":   {Exempt: ownershipOf + ": ready or running becomes running"},
+		"Release": {Exempt: ownershipOf + ": running becomes ready. Parking is documented as two transactions: run.parked is written by Amend just before"},
+	}
+	for _, name := range []string{"Create", "Rest", "Retry", "Decide", "Expire", "Cancel", "Begin", "End", "Amend", "Forget"} {
+		rules[name] = AuditRule{Checked: true}
+	}
+	for _, name := range []string{"Renew", "SetRef", "Save", "Delete", "Vacuum", "Reseal", "Once", "AddCredential", "RevokeCredential", "ForgetCredentials"} {
+		rules[name] = AuditRule{Exempt: notStatus}
+	}
+	for _, name := range []string{
+		"Load", "Get", "List", "Resumed", "Interrupts", "Fenced", "Now", "Events", "Feed", "Watch", "Asked", "Question", "Standing", "Pending", "Waits",
+		"Paper", "Papers", "Due", "AuditHead", "AuditAccounts", "AuditLines", "Finished", "History", "Size", "Credential", "Credentials",
+	} {
+		rules[name] = AuditRule{Exempt: reads}
+	}
+	return rules
+}
+
+// The kinds of the audit lines, as package audit names them. They are part of the stored format.
+const (
+	lineRunStarted       = "run.started"
+	lineRunEnded         = "run.ended"
+	lineRunRetried       = "run.retried"
+	lineErased           = "audit.erased"
+	lineRequestAsked     = "request.asked"
+	lineRequestDecided   = "request.decided"
+	lineRequestExpired   = "request.expired"
+	lineRequestWithdrawn = "request.withdrawn"
+	lineEffectBegun      = "effect.begun"
+	lineEffectEnded      = "effect.ended"
+)
+
+// interruptOf names an interrupt of a run.
+type interruptOf struct{ account, run, id string }
+
+// requestIndex is the part of a request's unencrypted fields that says how it stands.
+type requestIndex struct {
+	State    string `json:"state"`
+	Revision int64  `json:"revision"`
+}
+
+// seenCalls is what the wrapped stores of one test have seen.
+type seenCalls struct {
+	t testing.TB
+
+	mu    sync.Mutex
+	ended bool
+	// asked holds the interrupts with a line request.asked, open or not. withdrawn holds those with
+	// a line request.withdrawn since. Both are noted before the call that writes the line.
+	asked, withdrawn map[interruptOf]bool
+	// open holds the interrupts that runs wait for, as of the last call that set them.
+	open map[store.Key][]string
+	// requests holds the last known index of requests.
+	requests map[store.Key]requestIndex
+}
+
+var seenByTest struct {
+	sync.Mutex
+	all map[testing.TB]*seenCalls
+}
+
+func seenBy(t testing.TB) *seenCalls {
+	seenByTest.Lock()
+	defer seenByTest.Unlock()
+	if s := seenByTest.all[t]; s != nil {
+		return s
+	}
+	s := &seenCalls{t: t, asked: make(map[interruptOf]bool), withdrawn: make(map[interruptOf]bool), open: make(map[store.Key][]string), requests: make(map[store.Key]requestIndex)}
+	if seenByTest.all == nil {
+		seenByTest.all = make(map[testing.TB]*seenCalls)
+	}
+	seenByTest.all[t] = s
+	t.Cleanup(func() {
+		s.mu.Lock()
+		s.ended = true
+		s.mu.Unlock()
+		seenByTest.Lock()
+		defer seenByTest.Unlock()
+		delete(seenByTest.all, t)
+	})
+	return s
+}
+
+// fail reports a violation, unless the test is over.
+func (s *seenCalls) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.t.Errorf("I12: "+format, args...)
+	}
+}
+
+// auditedLine is what is needed of an audit line.
+type auditedLine struct {
+	Kind  string `json:"kind"`
+	Place struct {
+		Run       string `json:"run"`
+		Interrupt string `json:"interrupt"`
+		Request   string `json:"request"`
+	} `json:"place"`
+}
+
+// written are the audit lines of one call.
+type written []auditedLine
+
+func linesOf(beside store.Beside) (lines written) {
+	for _, raw := range beside.Audit {
+		var line auditedLine
+		if json.Unmarshal(raw, &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (w written) hasRun(kind, run string) bool {
+	return slices.ContainsFunc(w, func(l auditedLine) bool { return l.Kind == kind && l.Place.Run == run })
+}
+
+func (w written) has(kind, interrupt string) bool {
+	return slices.ContainsFunc(w, func(l auditedLine) bool {
+		return l.Kind == kind && (l.Place.Interrupt == interrupt || l.Place.Request == interrupt)
+	})
+}
+
+func (w written) names(interrupt string) bool {
+	return slices.ContainsFunc(w, func(l auditedLine) bool { return l.Place.Interrupt == interrupt || l.Place.Request == interrupt })
+}
+
+// note takes the lines of a call that is about to be made.
+func (s *seenCalls) note(account, run string, lines written) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range lines {
+		at := interruptOf{account, run, l.Place.Interrupt}
+		switch l.Kind {
+		case lineRequestAsked:
+			s.asked[at] = true
+			delete(s.withdrawn, at)
+		case lineRequestWithdrawn:
+			s.withdrawn[at] = true
+		}
+	}
+}
+
+// requestsChanged checks the requests that a successful call changed: one that is open to people
+// in another way than before has a line that names it.
+func (s *seenCalls) requestsChanged(method, account string, beside store.Beside) {
+	lines := linesOf(beside)
+	for _, p := range beside.Papers {
+		if p.Kind != store.RequestPaper {
+			continue
+		}
+		var now requestIndex
+		if json.Unmarshal(p.Facts, &now) != nil {
+			continue
+		}
+		key := store.Key{Account: account, Run: p.ID}
+		s.mu.Lock()
+		before, known := s.requests[key]
+		s.requests[key] = now
+		s.mu.Unlock()
+		if (known || p.Base == 0) && before != now && !lines.names(p.ID) {
+			s.fail("%s changes request %s from %+v to %+v without an audit line", method, p.ID, before, now)
+		}
+	}
+}
+
+// audited is a store that is checked.
+type audited struct {
+	store.Store
+	seen *seenCalls
+}
+
+func (a *audited) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+	lease, err := a.Store.Create(ctx, run)
+	if err == nil && !linesOf(run.Beside).hasRun(lineRunStarted, run.ID) {
+		a.seen.fail("Create begins run %s without a line %s", run.ID, lineRunStarted)
+	}
+	if err == nil {
+		a.seen.requestsChanged("Create", run.Account, run.Beside)
+	}
+	return lease, err
+}
+
+func (a *audited) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+	lines := linesOf(rest.Beside)
+	unasked := a.unasked(ctx, lease, rest, lines)
+	a.seen.note(lease.Account, lease.Run, lines)
+	status, err := a.Store.Rest(ctx, lease, rest)
+	if err != nil {
+		return status, err
+	}
+	if !status.Alive() && !lines.hasRun(lineRunEnded, lease.Run) {
+		a.seen.fail("Rest ends run %s as %s without a line %s", lease.Run, status, lineRunEnded)
+	}
+	for _, id := range unasked {
+		a.seen.fail("Rest makes interrupt %s of run %s visible without a line %s", id, lease.Run, lineRequestAsked)
+	}
+	var open []string
+	for _, i := range rest.Open {
+		open = append(open, i.ID)
+	}
+	a.seen.decided(lease.Account, lease.Run, rest.Applied...)
+	a.withdrawn(ctx, "Rest", lease.Account, lease.Run, open, lines)
+	a.seen.requestsChanged("Rest", lease.Account, rest.Beside)
+	return status, nil
+}
+
+// unasked returns the interrupts that Rest would make visible without a line request.asked.
+func (a *audited) unasked(ctx context.Context, lease store.Lease, rest store.Rest, lines written) (ids []string) {
+	for _, i := range rest.Open {
+		at := interruptOf{lease.Account, lease.Run, i.ID}
+		a.seen.mu.Lock()
+		asked, gone := a.seen.asked[at], a.seen.withdrawn[at]
+		a.seen.mu.Unlock()
+		if lines.has(lineRequestAsked, i.ID) || asked && !gone {
+			continue
+		}
+		known, err := a.Store.Interrupts(ctx, lease.Account, lease.Run)
+		if err != nil {
+			continue // Rest will hardly succeed, either
+		}
+		if !slices.ContainsFunc(known, func(k store.Interrupt) bool { return k.ID == i.ID && k.State != store.Withdrawn }) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// decided notes that interrupts of a run were decided, or expired: nothing withdraws them any more.
+func (s *seenCalls) decided(account, run string, ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := store.Key{Account: account, Run: run}
+	s.open[key] = slices.DeleteFunc(slices.Clone(s.open[key]), func(id string) bool { return slices.Contains(ids, id) })
+}
+
+// withdrawn checks, after a call that leaves only some interrupts of a run open, that each of those
+// that the call withdrew has a line.
+func (a *audited) withdrawn(ctx context.Context, method, account, run string, open []string, lines written) {
+	s := a.seen
+	key := store.Key{Account: account, Run: run}
+	s.mu.Lock()
+	before := s.open[key]
+	s.open[key] = open
+	var suspects []string
+	for _, id := range before {
+		if !slices.Contains(open, id) && !lines.has(lineRequestWithdrawn, id) && !s.withdrawn[interruptOf{account, run, id}] {
+			suspects = append(suspects, id)
+		}
+	}
+	s.mu.Unlock()
+	if len(suspects) == 0 {
+		return
+	}
+	now, err := a.Store.Interrupts(ctx, account, run)
+	if err != nil {
+		return
+	}
+	for _, i := range now {
+		if i.State == store.Withdrawn && slices.Contains(suspects, i.ID) {
+			s.fail("%s withdraws interrupt %s of run %s without a line %s", method, i.ID, run, lineRequestWithdrawn)
+		}
+	}
+}
+
+func (a *audited) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+	lines := linesOf(beside)
+	a.seen.note(account, run, lines)
+	ended, err := a.Store.Cancel(ctx, account, run, as, waits, beside)
+	if err != nil {
+		return ended, err
+	}
+	if !lines.hasRun(lineRunEnded, run) {
+		a.seen.fail("Cancel ends run %s as %s without a line %s", run, as, lineRunEnded)
+	}
+	for _, id := range waits {
+		if !lines.has(lineRequestWithdrawn, id) && !lines.has(lineRequestDecided, id) { // the approver who gives the task up decides
+			a.seen.fail("Cancel withdraws interrupt %s of run %s without a line %s", id, run, lineRequestWithdrawn)
+		}
+	}
+	a.withdrawn(ctx, "Cancel", account, run, nil, append(lines, withdrawnLines(waits)...))
+	a.seen.requestsChanged("Cancel", account, beside)
+	return ended, nil
+}
+
+// withdrawnLines stand for interrupts that were checked already.
+func withdrawnLines(ids []string) (lines written) {
+	for _, id := range ids {
+		line := auditedLine{Kind: lineRequestWithdrawn}
+		line.Place.Interrupt = id
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (a *audited) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+	again, err := a.Store.Retry(ctx, account, run, beside)
+	if err == nil && !linesOf(beside).hasRun(lineRunRetried, run) {
+		a.seen.fail("Retry makes run %s ready without a line %s", run, lineRunRetried)
+	}
+	return again, err
+}
+
+func (a *audited) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+	receipt, err := a.Store.Decide(ctx, decision)
+	if err != nil || receipt.Result != store.Accepted || receipt.Replayed {
+		return receipt, err
+	}
+	lines := linesOf(decision.Beside)
+	for _, answer := range decision.Answers {
+		if !lines.has(lineRequestDecided, answer.Interrupt) {
+			a.seen.fail("Decide decides interrupt %s of run %s without a line %s", answer.Interrupt, decision.Run, lineRequestDecided)
+		}
+		a.seen.decided(decision.Account, decision.Run, answer.Interrupt)
+	}
+	a.seen.requestsChanged("Decide", decision.Account, decision.Beside)
+	return receipt, nil
+}
+
+func (a *audited) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+	var mu sync.Mutex
+	with := make(map[interruptOf]store.Beside)
+	of := func(i store.Interrupt) interruptOf { return interruptOf{i.Account, i.Run, i.ID} }
+	noting := beside
+	if beside != nil {
+		noting = func(i store.Interrupt, request *store.Paper) store.Beside {
+			b := beside(i, request)
+			mu.Lock()
+			defer mu.Unlock()
+			with[of(i)] = b
+			return b
+		}
+	}
+	expired, err := a.Store.Expire(ctx, until, limit, noting)
+	mu.Lock()
+	defer mu.Unlock()
+	for _, i := range expired {
+		if !linesOf(with[of(i)]).has(lineRequestExpired, i.ID) {
+			a.seen.fail("Expire lets interrupt %s of run %s expire without a line %s", i.ID, i.Run, lineRequestExpired)
+		}
+		a.seen.decided(i.Account, i.Run, i.ID)
+		a.seen.requestsChanged("Expire", i.Account, with[of(i)])
+	}
+	return expired, err
+}
+
+func (a *audited) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
+	line, begun, err := a.Store.Begin(ctx, lease, effect)
+	if err == nil && begun && !linesOf(effect.Beside).has(lineEffectBegun, effect.Interrupt) {
+		a.seen.fail("Begin starts effect %d of %s without a line %s", effect.Number, effect.Interrupt, lineEffectBegun)
+	}
+	return line, begun, err
+}
+
+// End checks every call, also for an effect that has ended before: the port does not say which it was.
+func (a *audited) End(ctx context.Context, end store.EffectEnd) error {
+	err := a.Store.End(ctx, end)
+	if err == nil && !linesOf(end.Beside).has(lineEffectEnded, end.Interrupt) {
+		a.seen.fail("End ends effect %d of %s without a line %s", end.Number, end.Interrupt, lineEffectEnded)
+	}
+	return err
+}
+
+func (a *audited) Amend(ctx context.Context, account string, beside store.Beside) error {
+	err := a.Store.Amend(ctx, account, beside)
+	if err == nil {
+		a.seen.requestsChanged("Amend", account, beside)
+	}
+	return err
+}
+
+// Forget checks every call, also for a run that is gone already: the port does not say which it was.
+func (a *audited) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+	err := a.Store.Forget(ctx, account, run, beside)
+	if err == nil && !linesOf(beside).hasRun(lineErased, run) {
+		a.seen.fail("Forget deletes run %s without a line %s", run, lineErased)
+	}
+	return err
+}

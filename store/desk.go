@@ -155,7 +155,10 @@ type PaperChange struct {
 	// Base is the revision that the change was prepared on; 0 makes the paper.
 	Base        int64
 	Body, Facts []byte
-	Next        time.Time
+	// Stored means that Body was read from the store and is written back. Package store/encrypted
+	// encrypts it again only if the key has changed. Stores ignore the field.
+	Stored bool
+	Next   time.Time
 	// Deadline, of a request, moves that of its interrupt, if that is pending after the change; zero leaves it where it is.
 	Deadline time.Time
 }
